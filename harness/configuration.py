@@ -1,13 +1,8 @@
-"""The user's config.toml: an interpreter per runtime, the device's name, where large datasets lie.
+"""The user's config.toml, every table of it optional.
 
-    [runtimes]
-    tflite = "/opt/tflite/bin/python"     # some runtimes exclude each other in one environment
-
-    [device]
-    name = "lab-pi-3"
-
-    [datasets]
-    imagenet = "/data/imagenet"
+`[runtimes]` names an interpreter per backend, such as `tflite = "/opt/tflite/bin/python"`, because some runtimes exclude
+each other in one environment; `[device]` holds the device's `name`; `[datasets]` says where large datasets lie, such as
+`imagenet = "/data/imagenet"`.
 """
 
 from __future__ import annotations

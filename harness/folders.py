@@ -13,14 +13,14 @@ STORE_VARIABLE = "WEIGHBRIDGE_STORE"
 
 
 def data_dir() -> Path:
-    """Return the folder of what must not be lost: the local database, the device's identity. WEIGHBRIDGE_DATA moves it."""
+    """Return the folder of what must not be lost: database, device identity. WEIGHBRIDGE_DATA moves it."""
     import platformdirs
 
     return _chosen("WEIGHBRIDGE_DATA") or platformdirs.user_data_path(APPLICATION, appauthor=False)
 
 
 def cache_dir() -> Path:
-    """Return the folder of what can be fetched or built again: models, datasets, workers. WEIGHBRIDGE_CACHE moves it."""
+    """Return the folder of what can be made again: models, datasets, workers. WEIGHBRIDGE_CACHE moves it."""
     import platformdirs
 
     return _chosen("WEIGHBRIDGE_CACHE") or platformdirs.user_cache_path(APPLICATION, appauthor=False)

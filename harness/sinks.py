@@ -31,7 +31,9 @@ def open_sink(url: str) -> Sink:
     place = _places.get(scheme.partition("+")[0]) if separator else None
     if place is None:
         known = ", ".join(f"{name}://" for name in registered_schemes()) or "none"
-        raise UsageError(f"{_without_password(url)!r} is not the address of a store.", f"It must begin with one of: {known}.")
+        raise UsageError(
+            f"{_without_password(url)!r} is not the address of a store.", f"It must begin with one of: {known}."
+        )
     module_name, _, function_name = place.partition(":")
     try:
         module = import_module(module_name)

@@ -1,16 +1,17 @@
 """TOML files that people write: read with the standard parser, and errors that name file and line.
 
-tomllib keeps no line numbers, so `line_of` asks it again: the first line that mentions the key, and after which the text up
-to there parses and holds that key. No second TOML grammar is needed for it.
+tomllib keeps no line numbers, so `line_of` asks it again: the first line that mentions the key, and after which the
+text up to there parses and holds that key. No second TOML grammar is needed for it.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import tomllib
 
 from harness.errors import SuiteError, UsageError
 
@@ -26,7 +27,7 @@ class TomlFile:
     data: dict[str, Any]
 
     def line_of(self, *key: str | int) -> int | None:
-        """Return the one-based line where `key`, e.g. ("workload", 0, "model"), stands; its parent's line if unknown."""
+        """Return the one-based line of `key`, e.g. ("workload", 0, "model"); its parent's line if unknown."""
         while key:
             names = [part for part in key if isinstance(part, str)]
             line = self._first_line_with(key, names[-1]) if names else None
@@ -51,7 +52,7 @@ class TomlFile:
         return None
 
     def error(self, key: tuple[str | int, ...], what: str, allowed: Iterable[str] | None = None) -> SuiteError:
-        """Return an error that names this file and the line of `key`, and lists the allowed values where there are any."""
+        """Return an error that names this file and the line of `key`, and lists the allowed values, if any."""
         line = self.line_of(*key)
         where = f"{self.path}, line {line}" if line else str(self.path)
         fix = f"Allowed: {', '.join(allowed)}." if allowed is not None else ""
@@ -68,7 +69,7 @@ class TomlFile:
 
 
 def read_toml(path: Path) -> TomlFile:
-    """Read a TOML file. Raises SuiteError for a syntax error (with its line), UsageError for a file that cannot be read."""
+    """Read a TOML file. Raises SuiteError for a syntax error (with its line), UsageError for an unreadable file."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UsageError(f"{path} is larger than {MAX_BYTES // 1024} KiB.", "Is it really the file that you meant?")
@@ -87,12 +88,11 @@ def read_toml(path: Path) -> TomlFile:
 
 def _holds(document: Any, key: tuple[str | int, ...]) -> bool:
     for part in key:
-        if isinstance(part, str) and isinstance(document, dict) and part in document:
-            document = document[part]
-        elif isinstance(part, int) and isinstance(document, list) and part < len(document):
-            document = document[part]
-        else:
+        named = isinstance(part, str) and isinstance(document, dict) and part in document
+        counted = isinstance(part, int) and isinstance(document, list) and part < len(document)
+        if not named and not counted:
             return False
+        document = document[part]
     return True
 
 
