@@ -1,8 +1,8 @@
 """The durable spool: finished runs wait here until a store has acknowledged them.
 
 One folder per run, `<spool>/<run_id>/`, with `run.json` (the record's bytes as written), `blobs/<sha256>`, and
-`SHA256SUMS`, which is written last and lists every file (`sha256sum -c SHA256SUMS` checks an entry by hand). An entry is
-built in a hidden folder, flushed to the disk, and renamed into place: killed at any point, it is either whole or not there.
+`SHA256SUMS`, which is written last and lists every file (`sha256sum -c SHA256SUMS` checks an entry by hand). An entry
+is built in a hidden folder, flushed to the disk, and renamed into place: killed at any point, it is whole or not there.
 """
 
 from __future__ import annotations
