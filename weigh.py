@@ -54,9 +54,13 @@ def front_door(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more of what happens, on standard error.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say more of what happens, on standard error.")
+    ] = False,
 ) -> None:
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
 
 
 def compose() -> typer.Typer:
@@ -92,7 +96,10 @@ def main() -> None:
         extra = _extra_for(error.name or "")
         if extra is None:
             raise
-        _complain(f"This needs the package {error.name!r}, which is not installed.", f"Install it with: pip install 'weighbridge[{extra}]'")
+        _complain(
+            f"This needs the package {error.name!r}, which is not installed.",
+            f"Install it with: pip install 'weighbridge[{extra}]'",
+        )
         sys.exit(1)
 
 

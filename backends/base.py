@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
@@ -82,7 +81,9 @@ class TensorInfo:
 class LoadOptions:
     """What is asked of the runtime. None means: its own default, which `report()` then names."""
 
-    precision: str = "fp32"  # execution precision: fp32, fp16, bf16, int8; "default" leaves the vendor's choice (TF32, bf16)
+    precision: str = (
+        "fp32"  # execution precision: fp32, fp16, bf16, int8; "default" leaves the vendor's choice (TF32, bf16)
+    )
     threads: int | None = None
     streams: int | None = None
     device_index: int = 0

@@ -61,7 +61,9 @@ def hypervisor(root: Path = Path("/")) -> str | None:
     flags = next((line for line in _read(root / "proc/cpuinfo").splitlines() if line.startswith("flags")), "")
     if "hypervisor" not in flags.split():
         return None
-    return _read(root / "sys/hypervisor/type").strip() or _read(root / "sys/class/dmi/id/sys_vendor").strip() or "unknown"
+    return (
+        _read(root / "sys/hypervisor/type").strip() or _read(root / "sys/class/dmi/id/sys_vendor").strip() or "unknown"
+    )
 
 
 def _machine(root: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who this device is: a name given by a person and a UUID made once, both kept in the state folder.
+"""Who this device is: a name given by a person and a UUID made once, both kept in the data folder.
 
 The UUID is bound to the machine's own id: a folder that was copied to another machine (a cloned SD card) is noticed, because
 one UUID must never stand for two machines.
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.canonical import sha256_hex
-from harness.configuration import load_configuration
+from harness.configuration import read_configuration
 from harness.environment import board_name, cpu_name, hypervisor
 from harness.errors import UsageError
-from harness.folders import state_dir
+from harness.folders import data_dir
 from harness.records import ComputeUnit, Device
 
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -31,8 +31,8 @@ def this_device(root: Path = Path("/")) -> Device:
     The name comes from WEIGHBRIDGE_DEVICE, the configuration's `device.name`, or the host name, in this order.
     Raises UsageError when the name is not a name, or when the identity was made on another machine.
     """
-    identity = _identity(state_dir() / "device.json", root)
-    name = os.environ.get("WEIGHBRIDGE_DEVICE") or load_configuration().device_name or platform.node() or "device"
+    identity = _identity(data_dir() / "device.json", root)
+    name = os.environ.get("WEIGHBRIDGE_DEVICE") or read_configuration().device_name or platform.node() or "device"
     if not NAME_PATTERN.fullmatch(name):
         raise UsageError(
             f"The device name {name!r} is not usable.",
@@ -75,7 +75,9 @@ def _identity(path: Path, root: Path) -> dict[str, Any]:
         finally:
             part.unlink()
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"The device identity {path} is damaged ({error}).", "Restore it, or remove it to make this a new device.") from error
+        raise UsageError(
+            f"The device identity {path} is damaged ({error}).", "Restore it, or remove it to make this a new device."
+        ) from error
     if known.get("machine") and machine and known["machine"] != machine:
         raise UsageError(
             f"The device identity {path} was made on another machine: one device may not stand for two.",

@@ -1,0 +1,57 @@
+"""A device has a name given by a person and a UUID made once; a clone is refused."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+from agents.device.identity import this_device
+from harness.errors import UsageError
+
+
+def _machine(root: Path, machine_id: str) -> Path:
+    (root / "etc").mkdir(parents=True, exist_ok=True)
+    (root / "etc/machine-id").write_text(machine_id + "\n")
+    return root
+
+
+def test_the_uuid_is_made_once(tmp_path: Path) -> None:
+    root = _machine(tmp_path, "aa11")
+    assert uuid.UUID(this_device(root).uuid)
+    assert this_device(root).uuid == this_device(root).uuid
+
+
+def test_the_machine_id_itself_is_not_kept(tmp_path: Path, own_folders: Path) -> None:
+    this_device(_machine(tmp_path, "secret-machine-id"))
+    assert "secret-machine-id" not in (own_folders / "data/device.json").read_text()
+
+
+def test_a_clone_is_refused(tmp_path: Path) -> None:
+    this_device(_machine(tmp_path / "first", "aa11"))
+    with pytest.raises(UsageError, match="another machine"):
+        this_device(_machine(tmp_path / "second", "bb22"))
+
+
+def test_a_damaged_identity_is_said_not_replaced(tmp_path: Path, own_folders: Path) -> None:
+    root = _machine(tmp_path, "aa11")
+    this_device(root)
+    (own_folders / "data/device.json").write_text(json.dumps({"uuid": "nonsense"}))
+    with pytest.raises(UsageError, match="damaged"):
+        this_device(root)
+
+
+def test_the_name_can_be_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEIGHBRIDGE_DEVICE", "lab-pi5-01")
+    assert this_device(tmp_path).name == "lab-pi5-01"
+
+
+@pytest.mark.parametrize("name", ["../etc", "a b", "<script>", "-x", "x" * 64])
+def test_a_name_that_could_be_a_path_or_markup_is_refused(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEIGHBRIDGE_DEVICE", name)
+    with pytest.raises(UsageError, match="not usable"):
+        this_device(tmp_path)
