@@ -1,8 +1,8 @@
 """The user's config.toml, every table of it optional.
 
-`[runtimes]` names an interpreter per backend, such as `tflite = "/opt/tflite/bin/python"`, because some runtimes exclude
-each other in one environment; `[device]` holds the device's `name`; `[datasets]` says where large datasets lie, such as
-`imagenet = "/data/imagenet"`.
+`[runtimes]` names an interpreter per backend, such as `tflite = "/opt/tflite/bin/python"`, because some runtimes
+exclude each other in one environment; `[device]` holds the device's `name`; `[datasets]` says where large datasets lie,
+such as `imagenet = "/data/imagenet"`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def configuration_file() -> Path:
     return config_dir() / "config.toml"
 
 
-def read_configuration(path: Path | None = None) -> Configuration:
+def load_configuration(path: Path | None = None) -> Configuration:
     """Read the file at `path`, or the user's own. No file is an empty configuration.
 
     Raises UsageError or SuiteError that names the file, the line and what is allowed there.
