@@ -6,12 +6,11 @@ text up to there parses and holds that key. No second TOML grammar is needed for
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import tomllib
 
 from harness.errors import SuiteError, UsageError
 
