@@ -1,0 +1,203 @@
+"""The onnxruntime backend: probe and load with one execution provider, and no other behind it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from backends.base import BackendError, LoadOptions, ModelRejected, RuntimeMissing, TargetStatus, TargetUnsupported
+from backends.onnxruntime import providers
+from backends.onnxruntime.cuda import cuda_device
+from backends.onnxruntime.graph import read_graph
+from backends.onnxruntime.options import STRICT, free_dimensions, session_options
+from backends.onnxruntime.session import OnnxRuntimeSession, tensor_info
+from backends.slots import first_line
+from backends.tensors import pin, processor_name, require_counts, require_file, require_names
+
+# y = x + x with x float32[1,2], opset 13, as onnx.helper writes it (a test builds it again and compares).
+PROBE = bytes.fromhex(
+    "080812003a460a130a01780a01781201791a036164642203416464120570726f62655a130a0178120e0a0c080112080a0208010a02080262130a"
+    "0179120e0a0c080112080a0208010a02080242040a00100d"
+)
+VERIFIED = (providers.CPU,)
+
+
+class OnnxRuntimeBackend:
+    """See backends.base.Backend. Targets are short names, or any execution provider by its own name."""
+
+    name = "onnxruntime"
+    formats: tuple[str, ...] = ("onnx",)
+
+    def targets(self) -> tuple[str, ...]:
+        """The short names; any other provider may be asked for by its own."""
+        return tuple(providers.PROVIDERS)
+
+    def probe(self, target: str, device_index: int = 0) -> TargetStatus:
+        """Make a session of one addition and run it."""
+        verified = providers.provider_of(target) in VERIFIED
+        version = None
+        try:
+            ort = import_runtime()
+            version = str(ort.__version__)
+            with tempfile.TemporaryDirectory(prefix="weighbridge-probe-") as folder:
+                model = Path(folder) / "probe.onnx"
+                model.write_bytes(PROBE)
+                session = self.load(model, "onnx", target, LoadOptions(precision="default", device_index=device_index))
+                try:
+                    session.prepare(1)
+                    answer = session.infer(0, [np.array([[1.0, 2.0]], dtype=np.float32)])[0]
+                    report = session.report()
+                finally:
+                    session.close()
+            if answer.tolist() != [[2.0, 4.0]]:
+                raise TargetUnsupported(f"{target} computed 1 + 1 and 2 + 2 as {answer.tolist()}.")
+        except BackendError as error:
+            return TargetStatus("onnxruntime", target, False, error.what, error.fix or None, verified, None, version)
+        device = report.devices[0] if report.devices else None
+        details = {"providers": report.details["providers"], "package": report.details["package"]}
+        return TargetStatus("onnxruntime", target, True, None, None, verified, device, version, details)
+
+    def load(self, model: Path, model_format: str, target: str, options: LoadOptions) -> OnnxRuntimeSession:
+        """Load strictly with the target's one provider."""
+        if model_format != "onnx":
+            raise ModelRejected(f"onnxruntime reads onnx files, not {model_format}.")
+        require_file(model)
+        require_counts(options)
+        ort = import_runtime()
+        provider = providers.provider_of(target)
+        require_provider(ort, provider, target)
+        graph = read_graph(model)
+        if graph is not None and graph.inputs:
+            require_names(options.input_shapes, list(graph.inputs))
+        made, rest = session_options(ort, provider, options, graph)
+        for name, size in free_dimensions(graph, options).items():
+            made.add_free_dimension_override_by_name(name, size)
+        chosen = providers.provider_options(provider, options, rest)
+        before = _thread_count()
+        start = time.perf_counter_ns()
+        session = _create(ort, model, made, provider, chosen)
+        load_ms = (time.perf_counter_ns() - start) / 1e6
+        after = _thread_count()
+        used = session.get_providers()
+        if not used or used[0] != provider:
+            raise _unsupported(target, provider, f"onnxruntime put the session on {used[0] if used else 'nothing'}")
+        inputs = tuple(
+            tensor_info(argument, pin(argument.name, argument.shape, options.input_shapes.get(argument.name)))
+            for argument in session.get_inputs()
+        )
+        device, capability = cuda_device(options.device_index) if "cuda" in _memory(provider) else (None, None)
+        facts: dict[str, Any] = {
+            "device_index": options.device_index,
+            "devices": _devices(provider, device),
+            "threads": options.threads,
+            "threads_method": "as asked" if options.threads is not None else None,
+            "file_precision": graph.precision if graph is not None else None,
+            "math": _math(provider, options.precision, session, capability),
+            "package": providers.distribution(),
+            "profiling": options.profile_dir is not None,
+            "cpu_fallback": provider != providers.CPU and made.get_session_config_entry(STRICT) != "1",
+        }
+        if options.threads is None and before is not None and after is not None:
+            facts["threads"] = after - before + 1  # the caller's thread works too
+            facts["threads_method"] = "threads that the session started, and the caller's"
+        return OnnxRuntimeSession(ort, session, provider, inputs, load_ms, facts)
+
+
+def import_runtime() -> Any:
+    """Import onnxruntime with its telemetry off. Raises RuntimeMissing."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read at import; else a database is made in the home folder
+    try:
+        import onnxruntime as ort
+
+        ort.set_default_logger_severity(3)
+    except Exception as error:  # a broken install raises more than ImportError
+        raise RuntimeMissing(
+            f"onnxruntime cannot be imported in {sys.executable} ({first_line(error)}).",
+            f"Install it: {sys.executable} -m pip install onnxruntime.",
+        ) from error
+    return ort
+
+
+def require_provider(ort: Any, provider: str, target: str) -> None:
+    """Raise TargetUnsupported where this build lacks the provider, and load NVIDIA's libraries where it has it."""
+    if provider not in ort.get_available_providers():
+        reason, fix = providers.missing_reason(ort, provider)
+        raise TargetUnsupported(f"{target} cannot run: {reason}.", fix)
+    if _memory(provider) == "cuda":
+        if hasattr(ort, "preload_dlls"):  # finds the CUDA and cuDNN wheels; since 1.21
+            ort.preload_dlls()
+        absent = providers.missing_libraries(provider)
+        if absent:
+            raise _unsupported(target, provider, f"{', '.join(absent)} not found")
+
+
+def _unsupported(target: str, provider: str, reason: str) -> TargetUnsupported:
+    absent = providers.missing_libraries(provider)
+    if absent and absent[0] not in reason:
+        reason += f"; {', '.join(absent)} not found"
+    fix = "Install NVIDIA's driver." if "libcuda.so.1" in absent else ""
+    if provider in providers.PACKAGES and absent:
+        fix = f"{fix} The other libraries come with {providers.PACKAGES[provider]}.".strip()
+    return TargetUnsupported(f"{target} cannot run: {reason}.", fix)
+
+
+def _create(ort: Any, model: Path, made: Any, provider: str, chosen: dict[str, str]) -> Any:
+    """Make the session with the one provider, and say in one sentence why not."""
+    try:
+        session = ort.InferenceSession(str(model), made, providers=[provider], provider_options=[chosen])
+        session.disable_fallback()
+    except Exception as error:
+        text = first_line(error)
+        if "fallback to CPU EP has been explicitly disabled" in str(error):
+            raise _unsupported(
+                target_of_provider(provider), provider, f"{provider} does not take every node of {model.name}"
+            ) from error
+        text = text.split(" : ", 2)[-1] if text.startswith("[ONNXRuntimeError]") else text
+        raise ModelRejected(f"onnxruntime cannot load {model.name} with {provider}: {text}.") from error
+    return session
+
+
+def target_of_provider(provider: str) -> str:
+    """The target's short name, for messages."""
+    return providers.target_of(provider)
+
+
+def _memory(provider: str) -> str:
+    return "cuda" if provider in ("CUDAExecutionProvider", "TensorrtExecutionProvider") else "cpu"
+
+
+def _devices(provider: str, cuda_name: str | None) -> tuple[str, ...]:
+    if provider == providers.CPU:
+        return (processor_name(),)
+    return (cuda_name,) if cuda_name is not None else ()
+
+
+def _math(provider: str, precision: str, session: Any, capability: tuple[int, int] | None) -> str | None:
+    """What fp32 weights are computed in on NVIDIA: tf32 needs Ampere (compute capability 8) and the mode switched on."""
+    if provider == "CUDAExecutionProvider":
+        on = session.get_provider_options().get(provider, {}).get("use_tf32", "1") == "1"
+    elif provider == "TensorrtExecutionProvider":
+        if precision in ("fp16", "bf16", "int8"):
+            return None  # TensorRT chooses layer by layer and does not tell
+        on = precision != "fp32"
+    else:
+        return None
+    if on and capability is None:
+        return None
+    return "tf32" if on and capability is not None and capability[0] >= 8 else "fp32"
+
+
+def _thread_count() -> int | None:
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return None
+
+
+BACKEND = OnnxRuntimeBackend()

@@ -1,0 +1,186 @@
+"""A loaded onnxruntime session: buffers bound once, host to host, one thread per slot for requests in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from backends.base import Array, InferenceFailed, ModelRejected, Report, TensorInfo
+from backends.onnxruntime.placement import Assignment, assignment, time_shares
+from backends.onnxruntime.providers import CPU, target_of
+from backends.slots import SlotThreads, first_line
+from backends.tensors import allocate, write
+
+DTYPES = {
+    "float": "float32",
+    "float16": "float16",
+    "double": "float64",
+    "bool": "bool",
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+DEVICE_MEMORY = {"CUDAExecutionProvider": "cuda", "TensorrtExecutionProvider": "cuda"}
+
+
+def tensor_info(argument: Any, shape: Sequence[Any] | None = None) -> TensorInfo:
+    """Describe an input or output; free sizes of an output are 0. Raises ModelRejected for what is no plain tensor."""
+    kind = str(argument.type)
+    dtype = DTYPES.get(kind[len("tensor(") : -1]) if kind.startswith("tensor(") else None
+    if dtype is None:
+        raise ModelRejected(f"{argument.name!r} is a {kind}; only tensors of plain numbers can be measured.")
+    sizes = shape if shape is not None else argument.shape
+    return TensorInfo(argument.name, dtype, tuple(size if isinstance(size, int) else 0 for size in sizes))
+
+
+class OnnxRuntimeSession:
+    """See backends.base.Session. One onnxruntime session serves all slots; each slot has its own binding and buffers."""
+
+    preferred_slots = 1  # intra-op threads already use every core
+
+    def __init__(
+        self,
+        ort: Any,
+        session: Any,
+        provider: str,
+        inputs: tuple[TensorInfo, ...],
+        load_ms: float,
+        facts: dict[str, Any],
+    ) -> None:
+        self._ort = ort
+        self._session: Any = session
+        self._provider = provider
+        self._facts = facts
+        self.inputs = inputs
+        self.outputs = tuple(tensor_info(output) for output in session.get_outputs())
+        self.load_ms: float | None = load_ms
+        self.compile_ms: float | None = None
+        self._fixed = all(0 not in output.shape or not output.shape for output in self.outputs)
+        self._assignment: Assignment | None = assignment(session)
+        self._profile: tuple[dict[str, float], dict[str, float]] | None = None
+        self._bindings: list[Any] = []
+        self._in: list[list[Array]] = []
+        self._out: list[list[Array]] = []
+        self._device_in: list[list[Any]] = []
+        self._threads: SlotThreads | None = None
+
+    def prepare(self, slots: int) -> None:
+        """Allocate and bind the buffers of each slot."""
+        bind = self._provider == CPU or self._provider in DEVICE_MEMORY
+        for _ in range(slots):
+            self._in.append(allocate(self.inputs))
+            self._out.append(allocate(self.outputs) if self._fixed else [])
+            self._device_in.append([])
+            if bind:
+                self._bindings.append(self._bind(len(self._in) - 1))
+        self._threads = SlotThreads(slots, self.infer)
+
+    def _bind(self, slot: int) -> Any:
+        value = self._ort.OrtValue
+        binding = self._session.io_binding()
+        memory = DEVICE_MEMORY.get(self._provider)
+        for info, buffer in zip(self.inputs, self._in[slot], strict=True):
+            if memory is None:
+                bound = value.ortvalue_from_numpy(buffer)  # shares the buffer's memory: no copy
+            else:
+                # A host value would be copied to the device here, once, and the timed run would leave that copy out.
+                index = self._facts["device_index"]
+                bound = value.ortvalue_from_shape_and_type(list(info.shape), buffer.dtype.type, memory, index)
+                self._device_in[slot].append(bound)
+            binding.bind_ortvalue_input(info.name, bound)
+        for position, info in enumerate(self.outputs):
+            if self._fixed:
+                binding.bind_ortvalue_output(info.name, value.ortvalue_from_numpy(self._out[slot][position]))
+            else:
+                binding.bind_output(info.name, "cpu")
+        return binding
+
+    def infer(self, slot: int, inputs: Sequence[Array]) -> Sequence[Array]:
+        """Write, run, read: host to host. On CUDA both copies are inside."""
+        try:
+            if not self._bindings:  # providers whose memory onnxruntime hides: run() copies both ways itself
+                write(self._in[slot], inputs)
+                named = {info.name: array for info, array in zip(self.inputs, self._in[slot], strict=True)}
+                outputs: Sequence[Array] = self._session.run(None, named)
+                return outputs
+            binding = self._bindings[slot]
+            write(self._in[slot], inputs)
+            for device, host in zip(self._device_in[slot], self._in[slot], strict=False):
+                device.update_inplace(host)
+            self._session.run_with_iobinding(binding)
+            if self._fixed:
+                return self._out[slot]
+            found: Sequence[Array] = binding.copy_outputs_to_cpu()
+            return found
+        except InferenceFailed:
+            raise
+        except Exception as error:
+            raise InferenceFailed(f"onnxruntime failed: {first_line(error)}.") from error
+
+    def submit(self, slot: int, inputs: Sequence[Array]) -> None:
+        """Start a request on the slot's own thread."""
+        assert self._threads is not None, "prepare() comes first"
+        self._threads.submit(slot, inputs)
+
+    def wait(self, slot: int) -> Sequence[Array]:
+        """Return the outputs of the slot's request."""
+        assert self._threads is not None, "prepare() comes first"
+        return self._threads.wait(slot)
+
+    def report(self) -> Report:
+        """Providers, placement, precision and threads as the session tells them. Ends the profile, where one runs."""
+        providers = tuple(self._session.get_providers())
+        nodes = self._assignment.shares if self._assignment is not None else None
+        method = "onnxruntime graph assignment" if nodes else None
+        times = None
+        profile = self._end_profile()
+        if profile is not None:
+            nodes, times = profile
+            method = "onnxruntime profile of executed kernels"
+        target: str | None = target_of(providers[0])
+        if nodes and self._provider not in nodes:
+            target = target_of(max(nodes, key=lambda name: nodes[name]))
+        return Report(
+            runtime="onnxruntime",
+            runtime_version=str(self._ort.__version__),
+            target=target,
+            devices=self._facts["devices"],
+            precision=self._precision(),
+            threads=self._facts["threads"],
+            placement_nodes=nodes,
+            placement_time=times,
+            placement_method=method,
+            details={
+                "providers": list(providers),
+                "provider_options": self._session.get_provider_options().get(self._provider, {}),
+                "package": self._facts["package"],
+                "file_precision": self._facts["file_precision"],
+                "threads_method": self._facts["threads_method"],
+                "cpu_fallback": self._facts["cpu_fallback"],
+                "output_buffers": "prebound" if self._fixed else "allocated by the runtime in each request",
+            },
+        )
+
+    def _precision(self) -> str | None:
+        precision: str | None = self._facts["file_precision"]
+        casts = self._assignment.inserted_casts if self._assignment is not None else 0
+        if self._provider == CPU:
+            return "mixed" if precision == "fp16" and casts else precision
+        if self._provider in DEVICE_MEMORY:
+            return self._facts["math"] if precision == "fp32" else precision
+        return None
+
+    def _end_profile(self) -> tuple[dict[str, float], dict[str, float]] | None:
+        if self._facts["profiling"] and self._profile is None:
+            self._facts["profiling"] = False
+            self._profile = time_shares(Path(self._session.end_profiling()))
+        return self._profile
+
+    def close(self) -> None:
+        """Release bindings, buffers and the session."""
+        if self._threads is not None:
+            self._threads.close()
+        self._bindings.clear()
+        self._device_in.clear()
+        self._in.clear()
+        self._out.clear()
+        self._session = None

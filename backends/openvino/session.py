@@ -1,0 +1,244 @@
+"""A compiled OpenVINO model: one infer request per slot over prebound host memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from backends.base import Array, InferenceFailed, ModelRejected, Report, TensorInfo
+from backends.slots import first_line
+from backends.tensors import allocate, write
+
+PRECISIONS = {
+    "float32": "fp32",
+    "f32": "fp32",
+    "float16": "fp16",
+    "f16": "fp16",
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "i8": "int8",
+    "u8": "int8",
+}
+# Layers of the compiled model that only hold or move data: their precision says nothing about the arithmetic.
+MOVING = {
+    "Input",
+    "Output",
+    "Const",
+    "Reorder",
+    "Reshape",
+    "Transpose",
+    "Concatenation",
+    "Split",
+    "Convert",
+    "Parameter",
+}
+WHOLE_GRAPH = "EXECUTION_DEVICES: an OpenVINO plugin runs the whole graph or refuses it"
+
+
+def tensor_info(port: Any) -> TensorInfo:
+    """Describe an input or output of a model; sizes that are still free are 0. Raises ModelRejected."""
+    names = port.get_names()
+    name = port.get_any_name() if names else port.get_node().get_friendly_name()
+    kind = port.get_element_type().get_type_name()
+    try:
+        dtype = np.dtype(port.get_element_type().to_dtype()).name
+    except (RuntimeError, KeyError, TypeError) as error:
+        raise ModelRejected(f"{name!r} holds {kind}; only tensors of plain numbers can be measured.") from error
+    shape = port.get_partial_shape()
+    if shape.rank.is_dynamic:
+        raise ModelRejected(f"{name!r} has no fixed number of dimensions.", "Give the shape of every input.")
+    return TensorInfo(name, dtype, tuple(0 if size.is_dynamic else size.get_length() for size in shape))
+
+
+class OpenVinoSession:
+    """See backends.base.Session."""
+
+    def __init__(
+        self, ov: Any, compiled: Any, device: str, load_ms: float, compile_ms: float, version: str, profiling: bool
+    ) -> None:
+        self._ov = ov
+        self._compiled: Any = compiled
+        self._device = device
+        self._version = version
+        self._profiling = profiling
+        self.inputs = tuple(tensor_info(port) for port in compiled.inputs)
+        self.outputs = tuple(tensor_info(port) for port in compiled.outputs)
+        self.load_ms: float | None = load_ms
+        self.compile_ms: float | None = compile_ms
+        self.preferred_slots = int(self._property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") or 1)
+        self._fixed = [0 not in output.shape or not output.shape for output in self.outputs]
+        self._requests: list[Any] = []
+        self._in: list[list[Array]] = []
+        self._out: list[list[Array]] = []
+        self._busy: list[bool] = []
+
+    def prepare(self, slots: int) -> None:
+        """Make the requests and bind each to host buffers that it shares (no copy by the runtime on CPU)."""
+        for _ in range(slots):
+            request = self._compiled.create_infer_request()
+            buffers = allocate(self.inputs)
+            for position, buffer in enumerate(buffers):
+                request.set_input_tensor(position, self._ov.Tensor(buffer, shared_memory=True))
+            results: list[Array] = []
+            for position, info in enumerate(self.outputs):
+                results.append(np.zeros(info.shape, dtype=info.dtype))
+                if self._fixed[position]:
+                    request.set_output_tensor(position, self._ov.Tensor(results[position], shared_memory=True))
+            self._requests.append(request)
+            self._in.append(buffers)
+            self._out.append(results)
+            self._busy.append(False)
+
+    def infer(self, slot: int, inputs: Sequence[Array]) -> Sequence[Array]:
+        """Write, run, read: host to host, in the calling thread."""
+        write(self._in[slot], inputs)
+        try:
+            self._requests[slot].infer(share_outputs=True)
+        except RuntimeError as error:
+            raise InferenceFailed(f"OpenVINO failed: {reason_of(error)}.") from error
+        return self._outputs(slot)
+
+    def submit(self, slot: int, inputs: Sequence[Array]) -> None:
+        """Start the slot's request on OpenVINO's own threads."""
+        if self._busy[slot]:
+            raise InferenceFailed(f"Slot {slot} is still busy.", "Wait for its answer before the next request.")
+        write(self._in[slot], inputs)
+        try:
+            self._requests[slot].start_async()
+        except RuntimeError as error:
+            raise InferenceFailed(f"OpenVINO failed: {reason_of(error)}.") from error
+        self._busy[slot] = True
+
+    def wait(self, slot: int) -> Sequence[Array]:
+        """Wait for the slot's request; its outputs are then in host memory."""
+        if not self._busy[slot]:
+            raise InferenceFailed(f"Slot {slot} has no request to wait for.")
+        self._busy[slot] = False
+        try:
+            self._requests[slot].wait()
+        except RuntimeError as error:
+            raise InferenceFailed(f"OpenVINO failed: {reason_of(error)}.") from error
+        return self._outputs(slot)
+
+    def _outputs(self, slot: int) -> Sequence[Array]:
+        results = self._out[slot]
+        for position, fixed in enumerate(self._fixed):
+            if not fixed:
+                results[position] = self._requests[slot].get_output_tensor(position).data
+        return results
+
+    def report(self) -> Report:
+        """Devices, precision, threads and placement as the compiled model tells them."""
+        devices = tuple(str(name).strip("()") for name in (self._property("EXECUTION_DEVICES") or ()))
+        kinds = sorted({name.split(".")[0].lower() for name in devices})
+        precisions = self._layer_precisions()
+        threads, streams = self._property("INFERENCE_NUM_THREADS"), self._property("NUM_STREAMS")
+        placement = {devices[0]: 1.0} if len(devices) == 1 else None
+        return Report(
+            runtime="openvino",
+            runtime_version=self._version,
+            target=kinds[0] if len(kinds) == 1 else ("mixed" if kinds else None),
+            devices=devices,
+            precision=effective_precision(self._hint(), precisions),
+            threads=int(threads) if threads else None,
+            streams=int(streams) if streams else None,
+            placement_nodes=placement,
+            placement_method="EXECUTION_DEVICES: an OpenVINO plugin runs the whole graph or refuses it"
+            if placement
+            else None,
+            details={
+                "asked_device": self._device,
+                "inference_precision_hint": self._hint(),
+                "layer_precisions": precisions,
+                "performance_hint": _text(self._property("PERFORMANCE_HINT")),
+                "execution_mode": _text(self._property("EXECUTION_MODE_HINT")),
+                "cpu_pinning": self._property("ENABLE_CPU_PINNING"),
+                "loaded_from_cache": self._property("LOADED_FROM_CACHE"),
+                "time_by_layer_type": self._layer_times() if self._profiling else None,
+            },
+        )
+
+    def _property(self, name: str) -> Any:
+        """A property of the compiled model; AUTO keeps those of the device that it chose one level below."""
+        try:
+            return self._compiled.get_property(name)
+        except RuntimeError:
+            pass
+        try:
+            below = self._compiled.get_property("DEVICE_PROPERTIES")
+            return next(iter(below.values())).get(name)
+        except (RuntimeError, StopIteration, AttributeError):
+            return None
+
+    def _hint(self) -> str | None:
+        value = self._property("INFERENCE_PRECISION_HINT")
+        if value is None:
+            return None
+        name = value.get_type_name() if hasattr(value, "get_type_name") else str(value)
+        return PRECISIONS.get(name)
+
+    def _layer_precisions(self) -> dict[str, int]:
+        """How many arithmetic layers of the compiled model run in which precision. Empty where it does not tell."""
+        counts: Counter[str] = Counter()
+        try:
+            for node in self._compiled.get_runtime_model().get_ops():
+                info = node.get_rt_info()
+                if _rt(info, "layerType") in MOVING:
+                    continue
+                kind = PRECISIONS.get(_rt(info, "runtimePrecision"))
+                if kind is not None:
+                    counts[kind] += 1
+        except (RuntimeError, KeyError):
+            return {}
+        return dict(sorted(counts.items()))
+
+    def _layer_times(self) -> dict[str, float]:
+        times: Counter[str] = Counter()
+        for request in self._requests:
+            for layer in request.get_profiling_info():
+                times[layer.node_type] += int(layer.real_time.total_seconds() * 1e6)
+        total = sum(times.values())
+        return {name: value / total for name, value in times.most_common() if value} if total else {}
+
+    def close(self) -> None:
+        """Wait for what still runs, and release requests and model."""
+        for slot, busy in enumerate(self._busy):
+            if busy:
+                self._requests[slot].wait()
+        self._busy.clear()
+        self._requests.clear()
+        self._out.clear()
+        self._in.clear()
+        self._compiled = None
+
+
+def effective_precision(hint: str | None, layers: dict[str, int]) -> str | None:
+    """What the arithmetic runs in: the hint, unless the compiled layers say otherwise ("mixed" where they differ)."""
+    if not layers:
+        return hint
+    if "int8" in layers:
+        return "int8"
+    if hint in layers and (hint != "fp32" or len(layers) == 1):
+        return hint
+    return next(iter(layers)) if len(layers) == 1 else "mixed"
+
+
+def reason_of(error: BaseException) -> str:
+    """The telling line of OpenVINO's message: it begins with lines that only name its own source files."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("Exception from", "Check '", "While validating"))]
+    return first_line(RuntimeError((telling or lines or [type(error).__name__])[0]))
+
+
+def _rt(info: Any, name: str) -> str:
+    value = info[name]
+    return str(getattr(value, "value", value))
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return str(getattr(value, "name", value))

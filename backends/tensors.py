@@ -1,0 +1,87 @@
+"""Checks that every adapter makes on shapes, buffers and plain options, in one wording."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from backends.base import Array, InferenceFailed, LoadOptions, ModelRejected, OptionUnsupported, TensorInfo
+
+
+def require_file(model: Path, folder: bool = False) -> None:
+    """Raise ModelRejected unless `model` is a readable file (or, for a package format, a folder)."""
+    if folder and model.is_dir():
+        return
+    if not model.exists():
+        raise ModelRejected(f"There is no model file {model}.")
+    if not model.is_file():
+        raise ModelRejected(f"{model} is not a file.")
+    if model.stat().st_size == 0:
+        raise ModelRejected(f"The model file {model} is empty.", "Fetch or build it again.")
+
+
+def require_counts(options: LoadOptions) -> None:
+    """Raise OptionUnsupported where threads, streams or the device index cannot be meant."""
+    for name, value, least in (
+        ("threads", options.threads, 1),
+        ("streams", options.streams, 1),
+        ("device_index", options.device_index, 0),
+    ):
+        if value is not None and value < least:
+            raise OptionUnsupported(f"{name} = {value} cannot be meant; it is at least {least}.")
+
+
+def require_names(shapes: Mapping[str, tuple[int, ...]], names: Sequence[str]) -> None:
+    """Raise ModelRejected where a shape is given for an input that the model does not have."""
+    for name in shapes:
+        if name not in names:
+            raise ModelRejected(f"The model has no input {name!r}.", f"Its inputs are {', '.join(names)}.")
+
+
+def pin(name: str, declared: Sequence[int | str | None], asked: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Return the concrete shape of an input: `asked` where it fits the declared one, else its free sizes become 1.
+
+    A declared size that is not a positive integer (a name, None, -1, 0) is free. Raises ModelRejected where they clash.
+    """
+    sizes = [size if isinstance(size, int) and size > 0 else None for size in declared]
+    if asked is None:
+        return tuple(1 if size is None else size for size in sizes)
+    fits = len(asked) == len(sizes) and all(
+        want > 0 and size in (None, want) for want, size in zip(asked, sizes, strict=True)
+    )
+    if not fits:
+        shown = "x".join("?" if size is None else str(size) for size in sizes)
+        raise ModelRejected(f"Input {name!r} has shape {shown}; it cannot take {'x'.join(map(str, asked))}.")
+    return asked
+
+
+def write(buffers: Sequence[Array], arrays: Sequence[Array]) -> None:
+    """Copy the inputs into the runtime's buffers. Never broadcasts or casts: raises InferenceFailed instead."""
+    if len(buffers) != len(arrays):
+        raise InferenceFailed(f"The model takes {len(buffers)} inputs, {len(arrays)} were given.")
+    for buffer, array in zip(buffers, arrays, strict=True):
+        if buffer.shape != array.shape or buffer.dtype != array.dtype:
+            raise InferenceFailed(
+                f"An input has {array.dtype} {array.shape}, the model wants {buffer.dtype} {buffer.shape}."
+            )
+        np.copyto(buffer, array)
+
+
+def allocate(tensors: Sequence[TensorInfo]) -> list[Array]:
+    """Zeroed host buffers for tensors of known shape."""
+    return [np.zeros(tensor.shape, dtype=tensor.dtype) for tensor in tensors]
+
+
+def processor_name() -> str:
+    """The processor's own name, as the operating system tells it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.lower().startswith(("model name", "hardware")):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass  # not Linux
+    return platform.processor() or platform.machine()
