@@ -1,0 +1,89 @@
+"""A timing trial: cold start part by part, the host's stages, then the scenario's window."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.scenarios import offline, single_stream
+from harness.scenarios.window import Limits
+from harness.worker.job import Job
+from harness.worker.loading import Loaded, Prepared, load, prepare_pool
+from harness.worker.memory import peak_rss_bytes
+
+STAGE_SAMPLES = 20  # of postprocessing, where the pool is smaller
+STAGE_BUDGET_NS = 1_000_000_000
+
+
+def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
+    """Run one case once. Returns the trial document; raw samples go into files of `out_dir`."""
+    loaded = load(job)
+    session = loaded.session
+    prepared = prepare_pool(job, loaded)
+    limits = Limits.from_json(job.scenario_parameters)
+    slots = 1
+    if job.scenario == "offline" and not prepared.carry:
+        slots = int(job.scenario_parameters.get("slots") or max(1, session.preferred_slots))
+    start = time.perf_counter_ns()
+    session.prepare(slots)
+    session.infer(0, prepared.pool[0])
+    first_ms = (time.perf_counter_ns() - start) / 1e6
+    out = Path(job.out_dir)
+    files: list[dict[str, Any]] = []
+    if job.scenario == "single_stream":
+        window = single_stream.run(session, prepared.pool, limits, prepared.carry)
+        files.append(save(out, "latency_ns", window.query_ns))
+        if job.batch == 1:
+            files.append(save(out, "decode_ns", prepared.decode_ns))
+            files.append(save(out, "preprocess_ns", prepared.preprocess_ns))
+            files.append(save(out, "postprocess_ns", _postprocess(loaded, prepared)))
+    elif job.scenario == "offline":
+        window = offline.run(session, prepared.pool, limits, slots)
+        files.append(save(out, "query_ns", window.query_ns))
+    else:
+        raise ValueError(f"there is no scenario {job.scenario!r}")
+    return {
+        "window_start_ns": window.start_ns,
+        "window_end_ns": window.end_ns,
+        "discarded_warmup": window.warmup_queries,
+        "throughput_per_s": window.queries_per_s * job.batch,
+        "queries": len(window.query_ns),
+        "slots": slots,
+        "pool": len(prepared.pool),
+        "cold_start_ms": {
+            "process": process_ms,
+            "import": loaded.import_ms,
+            "load": loaded.load_ms,
+            "compile": loaded.compile_ms,
+            "first_inference": first_ms,
+        },
+        "report": asdict(session.report()),
+        "files": files,
+        "peak_rss_bytes": peak_rss_bytes(),
+    }
+
+
+def save(out: Path, what: str, values: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Write raw little-endian int64 samples beside the trial file and return their entry."""
+    (out / what).write_bytes(values.astype("<i8").tobytes())
+    return {"what": what, "count": len(values)}
+
+
+def _postprocess(loaded: Loaded, prepared: Prepared) -> npt.NDArray[np.int64]:
+    """Time the host's work on real outputs, sample by sample, after the window so that it disturbs nothing."""
+    times: list[int] = []
+    spent = 0
+    for number in range(max(len(prepared.pool), STAGE_SAMPLES)):
+        outputs = loaded.outputs.to_canonical(loaded.session.infer(0, prepared.pool[number % len(prepared.pool)]))
+        start = time.perf_counter_ns()
+        prepared.task.postprocess(outputs)
+        times.append(time.perf_counter_ns() - start)
+        spent += times[-1]
+        if spent > STAGE_BUDGET_NS:
+            break
+    return np.array(times, np.int64)
