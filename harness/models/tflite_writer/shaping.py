@@ -1,0 +1,179 @@
+"""Operators that only move elements: reshapes, transposes, slices, pads, concatenation, look-ups."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.models.onnx_graph.graph import Array, Node
+from harness.models.onnx_graph.simplify import pad_value, pad_widths
+from harness.models.tflite_writer.elementwise import common_layout
+from harness.models.tflite_writer.writer import TO_NCHW, TO_NHWC, Handler, TensorLayout, Writer
+
+
+def reshape(writer: Writer, node: Node) -> None:
+    """Anything that keeps the elements in order."""
+    writer.reshape(writer.want_flat(node.inputs[0]), writer.make(node.output))
+
+
+def transpose(writer: Writer, node: Node) -> None:
+    """TRANSPOSE; nothing where the exporter's own change between NCHW and NHWC meets ours."""
+    name = node.inputs[0]
+    rank = len(writer.shape(name))
+    permutation = tuple(int(a) for a in node.attributes.get("perm", range(rank - 1, -1, -1)))
+    if permutation == TO_NHWC and writer.has_nhwc(name) and writer.alias(node.output, writer.want(name, "nhwc"), "plain"):
+        return
+    if permutation == TO_NCHW and not writer.has_nhwc(name) and writer.alias(node.output, writer.want(name), "nhwc"):
+        return
+    source = writer.want(name)
+    output = writer.make(node.output)
+    moving = [a for a in permutation if source.shape[a] != 1]
+    if moving == sorted(moving):
+        writer.reshape(source, output)
+    else:
+        writer.emit("TRANSPOSE", [source, writer.integers(permutation)], [output], ("TransposeOptions", {}))
+
+
+def concat(writer: Writer, node: Node) -> None:
+    """CONCATENATION along the axis, wherever the layout has it."""
+    layout = common_layout(writer, node.inputs, node.output)
+    axis = writer.axis(node.attributes["axis"] % len(writer.shape(node.output)), layout)
+    inputs = [writer.want(name, layout) for name in node.inputs]
+    writer.emit("CONCATENATION", inputs, [writer.make(node.output, layout)], ("ConcatenationOptions", {"axis": axis}))
+
+
+def _constant_input(writer: Writer, node: Node, index: int, what: str) -> Array | None:
+    if node.input(index) is None:
+        return None
+    value = writer.graph.constant(node.inputs[index])
+    if value is None:
+        raise node.refuse(f"its {what} are not constants", "The TFLite writer")
+    return value.reshape(-1)
+
+
+def slice_(writer: Writer, node: Node) -> None:
+    """SLICE, or STRIDED_SLICE where steps are larger than 1."""
+    shape = writer.shape(node.inputs[0])
+    if node.opset < 10:
+        starts, ends = np.array(node.attributes["starts"]), np.array(node.attributes["ends"])
+        axes = np.array(node.attributes.get("axes", range(len(starts))))
+        steps = np.ones(len(starts), dtype=np.int64)
+    else:
+        first, last = _constant_input(writer, node, 1, "starts"), _constant_input(writer, node, 2, "ends")
+        if first is None or last is None:
+            raise node.refuse("its starts or ends are missing", "The TFLite writer")
+        starts, ends = first, last
+        given_axes, given_steps = _constant_input(writer, node, 3, "axes"), _constant_input(writer, node, 4, "steps")
+        axes = np.arange(len(starts)) if given_axes is None else given_axes
+        steps = np.ones(len(starts), dtype=np.int64) if given_steps is None else given_steps
+    begin, size, stride = [0] * len(shape), list(shape), [1] * len(shape)
+    for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes.tolist(), steps.tolist(), strict=True):
+        if step < 1:
+            raise node.refuse("its steps are not positive", "The TFLite writer")
+        position = axis % len(shape)
+        chosen = range(shape[position])[slice(start, end, step)]
+        begin[position], size[position], stride[position] = chosen.start, len(chosen), step
+    _emit_slice(writer, node.inputs[0], node.output, begin, size, stride)
+
+
+def _emit_slice(writer: Writer, name: str, output_name: str, begin: list[int], size: list[int], stride: list[int]) -> None:
+    layout = common_layout(writer, [name], output_name)
+    order = TO_NHWC if layout == "nhwc" else range(len(begin))
+    begin, size, stride = ([values[axis] for axis in order] for values in (begin, size, stride))
+    source, output = writer.want(name, layout), writer.make(output_name, layout)
+    if all(step == 1 for step in stride):
+        writer.emit("SLICE", [source, writer.integers(begin), writer.integers(size)], [output], ("SliceOptions", {}))
+        return
+    ends = [b + (n - 1) * s + 1 for b, n, s in zip(begin, size, stride, strict=True)]
+    inputs = [source, writer.integers(begin), writer.integers(ends), writer.integers(stride)]
+    writer.emit("STRIDED_SLICE", inputs, [output], ("StridedSliceOptions", {}))
+
+
+def split(writer: Writer, node: Node) -> None:
+    """One SLICE per part: the parts that nobody reads cost nothing."""
+    shape = writer.shape(node.inputs[0])
+    axis = node.attributes.get("axis", 0) % len(shape)
+    start = 0
+    for name in node.outputs:
+        size = list(shape)
+        size[axis] = writer.shape(name)[axis]
+        begin = [start if a == axis else 0 for a in range(len(shape))]
+        _emit_slice(writer, node.inputs[0], name, begin, size, [1] * len(shape))
+        start += size[axis]
+
+
+def gather(writer: Writer, node: Node) -> None:
+    """GATHER; one constant index is a SLICE, which XNNPACK takes."""
+    shape = writer.shape(node.inputs[0])
+    axis = node.attributes.get("axis", 0) % len(shape)
+    indices = writer.graph.constant(node.inputs[1])
+    if indices is not None and indices.size == 1 and node.inputs[0] not in writer.graph.constants:
+        index = int(indices.reshape(-1)[0]) % shape[axis]
+        begin = [index if a == axis else 0 for a in range(len(shape))]
+        size = [1 if a == axis else s for a, s in enumerate(shape)]
+        source = writer.want(node.inputs[0])
+        part = writer.temporary(f"{node.output}_part", source.dtype, size)
+        writer.emit("SLICE", [source, writer.integers(begin), writer.integers(size)], [part], ("SliceOptions", {}))
+        writer.reshape(part, writer.make(node.output))
+        return
+    if indices is not None:
+        chosen = writer.model.constant((indices % shape[axis]).astype(np.int32), node.inputs[1])
+    else:
+        chosen = writer.want(node.inputs[1])
+    inputs = [writer.want(node.inputs[0]), chosen]
+    writer.emit("GATHER", inputs, [writer.make(node.output)], ("GatherOptions", {"axis": axis}))
+
+
+def expand(writer: Writer, node: Node) -> None:
+    """BROADCAST_TO."""
+    output = writer.make(node.output)
+    source = writer.want(node.inputs[0])
+    if len(source.shape) > len(output.shape):  # ONNX broadcasts both ways; the result then has the larger rank
+        raise node.refuse("its shape has fewer dimensions than its input", "The TFLite writer")
+    writer.emit("BROADCAST_TO", [source, writer.integers(output.shape)], [output], ("BroadcastToOptions", {}))
+
+
+def tile(writer: Writer, node: Node) -> None:
+    """TILE."""
+    repeats = _constant_input(writer, node, 1, "repeats")
+    if repeats is None:
+        raise node.refuse("its repeats are missing", "The TFLite writer")
+    inputs = [writer.want(node.inputs[0]), writer.integers(repeats.tolist())]
+    writer.emit("TILE", inputs, [writer.make(node.output)], ("TileOptions", {}))
+
+
+def pad(writer: Writer, node: Node) -> None:
+    """PAD, PADV2 or MIRROR_PAD."""
+    mode = node.attributes.get("mode", b"constant")
+    mode = mode.decode() if isinstance(mode, bytes) else mode
+    widths = pad_widths(writer.graph, node)
+    if mode not in ("constant", "reflect") or any(min(width) < 0 for width in widths):
+        raise node.refuse(f"the mode {mode} or a negative width has no counterpart", "The TFLite writer")
+    layout: TensorLayout = common_layout(writer, node.inputs[:1], node.output)
+    order = TO_NHWC if layout == "nhwc" else range(len(widths))
+    paddings = writer.model.constant(np.array([widths[axis] for axis in order], dtype=np.int32), "paddings")
+    source, output = writer.want(node.inputs[0], layout), writer.make(node.output, layout)
+    if mode == "reflect":
+        writer.emit("MIRROR_PAD", [source, paddings], [output], ("MirrorPadOptions", {"mode": 0}))
+        return
+    value = pad_value(writer.graph, node)
+    if value == 0:
+        writer.emit("PAD", [source, paddings], [output], ("PadOptions", {}))
+    else:
+        fill = writer.model.constant(np.array(value, dtype=source.dtype), "fill")
+        writer.emit("PADV2", [source, paddings, fill], [output], ("PadV2Options", {}))
+
+
+HANDLERS: dict[str, Handler] = {
+    "Reshape": reshape,
+    "Flatten": reshape,
+    "Squeeze": reshape,
+    "Unsqueeze": reshape,
+    "Transpose": transpose,
+    "Concat": concat,
+    "Slice": slice_,
+    "Split": split,
+    "Gather": gather,
+    "Expand": expand,
+    "Tile": tile,
+    "Pad": pad,
+}
