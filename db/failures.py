@@ -51,7 +51,8 @@ def _sqlite(where: str, text: str, low: str) -> StoreError:
         )
     if "unable to open" in low:
         return StoreError(
-            f"The database {where} cannot be opened.", "Check that its folder exists and that this user may write there."
+            f"The database {where} cannot be opened.",
+            "Check that its folder exists and that this user may write there.",
         )
     if "locked" in low or "busy" in low:
         return StoreError(
@@ -71,11 +72,15 @@ def _postgresql(where: str, text: str, low: str, state: Any) -> StoreError:
     if state == "3D000" or ("database" in low and "does not exist" in low):
         return StoreError(f"{where}: the server has no such database.", "Make it with createdb, or correct the name.")
     if state == "42501" or "permission denied" in low:
-        return StoreError(f"{where}: this user may not do that ({_one_line(text)}).", "Ask for the right on the schema.")
+        return StoreError(
+            f"{where}: this user may not do that ({_one_line(text)}).", "Ask for the right on the schema."
+        )
     if state in {"53100", "53400"} or "no space left" in low:
         return _full(where)
     if state == "25006" or "read-only" in low:
-        return StoreError(f"{where} can only be read (a replica or a read-only transaction).", "Name the primary server.")
+        return StoreError(
+            f"{where} can only be read (a replica or a read-only transaction).", "Name the primary server."
+        )
     unreachable = ("could not", "connection failed", "connection refused", "connection is bad", "closed the connection")
     if any(part in low for part in (*unreachable, "timeout expired", "connection is closed", "terminating connection")):
         return StoreError(

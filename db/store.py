@@ -10,6 +10,8 @@ from harness.documents import Bundle, Receipt
 from harness.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
     from sqlalchemy import Connection, Engine
     from sqlalchemy.engine import URL
 
@@ -158,12 +160,10 @@ def _bring_up_to_date(engine: Engine) -> None:
 
 
 def _refuse_unknown(current: str | None, where: str) -> None:
-    from alembic.script import ScriptDirectory
-
     if current is not None and current not in {script.revision for script in _scripts().walk_revisions()}:
-        assert ScriptDirectory is not None
         raise StoreError(
-            f"{where} was written by a newer weighbridge (its tables are at {current}).", "Update weighbridge on this side."
+            f"{where} was written by a newer weighbridge (its tables are at {current}).",
+            "Update weighbridge on this side.",
         )
 
 
@@ -187,13 +187,13 @@ def _head() -> str:
     return head
 
 
-def _scripts():  # type: ignore[no-untyped-def]
+def _scripts() -> ScriptDirectory:
     from alembic.script import ScriptDirectory
 
     return ScriptDirectory.from_config(_configuration())
 
 
-def _configuration():  # type: ignore[no-untyped-def]
+def _configuration() -> Config:
     """Alembic's settings without a file: the scripts lie in this package, wherever it is installed."""
     from alembic.config import Config
 

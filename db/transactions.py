@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from db.failures import friendly
 from db.schema import StoreState
+from harness.errors import StoreError
 
 BUSY_TIMEOUT_MS = 15_000
 _WRITE_LOCK = 0x57454947  # "WEIG": the advisory lock under which stores are written and migrated
@@ -64,6 +65,8 @@ def writing_connection(engine: Engine) -> Iterator[Connection]:
             yield connection
     except (SQLAlchemyError, OSError) as error:
         raise friendly(error, engine.url) from error
+    except OverflowError as error:
+        raise StoreError("A whole number in the record is too large for the database; nothing was stored.") from error
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Alembic's entry: runs on the connection that `db.store` hands over. There is no alembic.ini."""
 
-from typing import Any
+from typing import Any, Literal
 
 from alembic import context
 from alembic.autogenerate.api import AutogenContext
@@ -11,7 +11,7 @@ from db.schema.base import UtcDateTime
 VERSION_TABLE = "weighbridge_version"
 
 
-def render_item(kind: str, item: Any, autogen_context: AutogenContext) -> str | bool:
+def render_item(kind: str, item: Any, autogen_context: AutogenContext) -> str | Literal[False]:
     """Write plain SQLAlchemy types into new migrations: a migration must not change when our own type does."""
     return "sa.DateTime(timezone=True)" if kind == "type" and isinstance(item, UtcDateTime) else False
 

@@ -41,7 +41,10 @@ class ComputeUnit(Base):
     """A part of a device that does the work. Another board in the same slot is another row."""
 
     __tablename__ = "compute_units"
-    __table_args__ = (UniqueConstraint("device_id", "name", "hardware_model_id", "count"), Index(None, "hardware_model_id"))
+    __table_args__ = (
+        UniqueConstraint("device_id", "name", "hardware_model_id", "count"),
+        Index(None, "hardware_model_id"),
+    )
 
     id: Mapped[int] = mapped_column(BIG_ID, primary_key=True)
     device_id: Mapped[int] = mapped_column(ForeignKey("devices.id"))

@@ -12,7 +12,7 @@ from db.schema.base import BIG_ID, Base
 
 
 class Run(Base):
-    """One execution of a suite. `record` holds the received bytes (zlib); `record_sha256` is the digest of what was received."""
+    """One execution of a suite. `record` holds the received bytes (zlib), `record_sha256` their digest as received."""
 
     __tablename__ = "runs"
     __table_args__ = (
@@ -152,8 +152,8 @@ class Sample(Base):
     __tablename__ = "samples"
 
     sha256: Mapped[str] = mapped_column(primary_key=True)
-    bytes: Mapped[int] = mapped_column(BigInteger)
     data: Mapped[bytes] = mapped_column(LargeBinary)
+    bytes: Mapped[int] = mapped_column(BigInteger)
 
 
 class TrialSample(Base):

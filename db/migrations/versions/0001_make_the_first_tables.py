@@ -106,8 +106,9 @@ def upgrade() -> None:
     )
     op.create_index("ix_dispatches_run_id", "dispatches", ["run_id"])
     op.create_index("ix_dispatches_state", "dispatches", ["state"])
-    live = {"unique": True, "sqlite_where": LIVE, "postgresql_where": LIVE}
-    op.create_index("ux_dispatches_live_device", "dispatches", ["device"], **live)
+    op.create_index(
+        "ux_dispatches_live_device", "dispatches", ["device"], unique=True, sqlite_where=LIVE, postgresql_where=LIVE
+    )
     op.create_table(
         "environments",
         sa.Column("id", BIG_ID, nullable=False),
@@ -130,8 +131,8 @@ def upgrade() -> None:
     op.create_table(
         "samples",
         sa.Column("sha256", sa.String(), nullable=False),
-        sa.Column("bytes", sa.BigInteger(), nullable=False),
         sa.Column("data", sa.LargeBinary(), nullable=False),
+        sa.Column("bytes", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("sha256", name="pk_samples"),
     )
     op.create_table(
@@ -228,7 +229,11 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name="pk_compute_units"),
         sa.UniqueConstraint(
-            "device_id", "name", "hardware_model_id", "count", name="uq_compute_units_device_id_name_hardware_model_id_count"
+            "device_id",
+            "name",
+            "hardware_model_id",
+            "count",
+            name="uq_compute_units_device_id_name_hardware_model_id_count",
         ),
     )
     op.create_index("ix_compute_units_hardware_model_id", "compute_units", ["hardware_model_id"])
