@@ -1,0 +1,80 @@
+"""What a person sees while models and datasets are fetched and built: a bar on a terminal, nothing elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+
+class Step(Protocol):
+    """One piece of work that can say how far it is."""
+
+    def advance(self, count: int) -> None:
+        """Count `count` more bytes as done."""
+        ...
+
+
+class Progress(Protocol):
+    """Told by the store what it does. Implementations must not raise."""
+
+    def step(self, what: str, total: int | None) -> Any:
+        """Return a context manager that yields a Step; `total` in bytes, None where it is not known."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Say one sentence that a person should see, such as a damaged file that is fetched again."""
+        ...
+
+
+class _SilentStep:
+    def advance(self, count: int) -> None:
+        return None
+
+
+class SilentProgress:
+    """For programs and tests: says nothing."""
+
+    @contextmanager
+    def step(self, what: str, total: int | None) -> Iterator[Step]:
+        yield _SilentStep()
+
+    def note(self, text: str) -> None:
+        return None
+
+
+class _BarStep:
+    def __init__(self, bar: Any, task: Any) -> None:
+        self._bar = bar
+        self._task = task
+
+    def advance(self, count: int) -> None:
+        self._bar.update(self._task, advance=count)
+
+
+class ConsoleProgress:
+    """Bars and notes on standard error, so that standard output stays what was asked for. Bars on a terminal only."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True)
+
+    @contextmanager
+    def step(self, what: str, total: int | None) -> Iterator[Step]:
+        from rich.markup import escape
+
+        if not self._console.is_terminal:
+            yield _SilentStep()
+            return
+        from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
+
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+        with Bars(*columns, console=self._console, transient=True) as bars:
+            yield _BarStep(bars, bars.add_task(escape(what), total=total))
+
+    def note(self, text: str) -> None:
+        from rich.markup import escape
+
+        self._console.print(escape(text), soft_wrap=True)
