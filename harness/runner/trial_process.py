@@ -82,7 +82,7 @@ def _wait_for(
     # Blocking threads, because Popen.wait with a timeout polls twenty times a second and would disturb the measurement.
     tail = _Tail(process.stderr)
     ended = threading.Event()
-    threading.Thread(target=lambda: (process.wait(), ended.set()), name="wait-for-worker", daemon=True).start()
+    threading.Thread(target=_announce_end, args=(process, ended), name="wait-for-worker", daemon=True).start()
     timed_out = False
     try:
         timed_out = not ended.wait(timeout_s)
@@ -91,6 +91,11 @@ def _wait_for(
         ended.wait(10)
         words = tail.close()
     return process.returncode, words, timed_out
+
+
+def _announce_end(process: subprocess.Popen[bytes], ended: threading.Event) -> None:
+    process.wait()
+    ended.set()
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,104 @@
+"""From raw samples to the figures of a measurement. Pure: arrays in, records out.
+
+Percentiles follow LoadGen (MLPerf): the zero-based index floor(n p) of the sorted samples. One is given only where at least
+one sample is expected above it, n (1 - p) >= 1, so p99 takes 100 samples and p99.9 takes 1000; else it is None, with the
+reason. Where two or more trials carry a percentile, the smallest and largest of theirs stand beside it as its range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.records import ColdStart, Flag, Latency, Quantile
+
+Samples = npt.NDArray[np.int64]
+
+# In thousandths, so that floor(n p) is exact: 0.999 has no exact binary fraction.
+PER_MILLE = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p99_9": 999}
+COLD_PARTS = ("process", "import", "load", "compile", "first_inference")
+# Trials of one case whose medians lie further apart than this share of their middle do not tell the same story.
+TRIALS_DISAGREE = 0.10
+
+
+def samples_needed(per_mille: int) -> int:
+    """Return the least n with n (1 - p) >= 1."""
+    return -(-1000 // (1000 - per_mille))
+
+
+def loadgen_percentile(ordered: Samples, per_mille: int) -> int:
+    """Return the sample at the zero-based index floor(n p) of `ordered`, which must be sorted and not empty."""
+    return int(ordered[len(ordered) * per_mille // 1000])
+
+
+def summarise_latency(trials: Sequence[Samples]) -> Latency | None:
+    """Return the latency over all samples of all timing trials (nanoseconds in, milliseconds out); None without samples."""
+    ordered = [np.sort(samples) for samples in trials if len(samples)]
+    if not ordered:
+        return None
+    pooled = np.sort(np.concatenate(ordered))
+    quantiles = {name: _quantile(pooled, ordered, per_mille) for name, per_mille in PER_MILLE.items()}
+    return Latency(
+        count=len(pooled),
+        mean=float(pooled.mean()) / 1e6,
+        min=int(pooled[0]) / 1e6,
+        max=int(pooled[-1]) / 1e6,
+        **quantiles,
+    )
+
+
+def _quantile(pooled: Samples, trials: Sequence[Samples], per_mille: int) -> Quantile:
+    needed = samples_needed(per_mille)
+    if len(pooled) < needed:
+        return Quantile(None, reason=f"too few samples: {len(pooled)} of at least {needed}")
+    value = loadgen_percentile(pooled, per_mille) / 1e6
+    each = [loadgen_percentile(trial, per_mille) / 1e6 for trial in trials if len(trial) >= needed]
+    if len(each) < 2:
+        return Quantile(value, method="floor(n p)")
+    # The pooled value can lie outside where a trial was too short to have the percentile itself.
+    low, high = min(*each, value), max(*each, value)
+    return Quantile(value, low, high, f"floor(n p), range of {len(each)} trials")
+
+
+def median_ms(arrays: Sequence[Samples]) -> float | None:
+    """Return the median in milliseconds of all nanoseconds of all arrays; None without any."""
+    held = [array for array in arrays if len(array)]
+    return float(np.median(np.concatenate(held))) / 1e6 if held else None
+
+
+def summarise_cold_start(parts: Sequence[dict[str, Any]], caches: dict[str, str]) -> ColdStart | None:
+    """Return the median over trials of each part in milliseconds; a part that no trial knows stays None."""
+    if not parts:
+        return None
+    known = {
+        name: [float(part[name]) for part in parts if isinstance(part.get(name), (int, float))] for name in COLD_PARTS
+    }
+    middle = {name: median(values) if values else None for name, values in known.items()}
+    return ColdStart(
+        process=middle["process"],
+        import_=middle["import"],
+        load=middle["load"],
+        compile=middle["compile"],
+        first_inference=middle["first_inference"],
+        caches=caches,
+    )
+
+
+def stability_flags(trials: Sequence[Samples]) -> tuple[Flag, ...]:
+    """Return a flag where the trials' medians lie far apart: something else than the case changed between them."""
+    medians = [float(np.median(trial)) for trial in trials if len(trial)]
+    if len(medians) < 2:
+        return ()
+    spread = (max(medians) - min(medians)) / median(medians)
+    if spread <= TRIALS_DISAGREE:
+        return ()
+    return (
+        Flag(
+            "trials_disagree",
+            f"The medians of {len(medians)} trials lie {spread:.0%} apart; is the machine busy, or its clock not steady?",
+        ),
+    )
