@@ -1,0 +1,135 @@
+"""Interpreters over one TensorFlow Lite file: one per slot, because an interpreter serves one request at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from backends.base import Array, InferenceFailed, Report, TensorInfo
+from backends.slots import SlotThreads, first_line
+from backends.tflite.placement import nodes_of, precision_of, shares
+from backends.tflite.runtime import Runtime
+
+
+def tensor_info(detail: dict[str, Any]) -> TensorInfo:
+    """Describe one entry of get_input_details() or get_output_details()."""
+    return TensorInfo(str(detail["name"]), np.dtype(detail["dtype"]).name, tuple(int(size) for size in detail["shape"]))
+
+
+class TfliteSession:
+    """See backends.base.Session."""
+
+    preferred_slots = 1
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        make: Callable[[], tuple[Any, int]],
+        target: str,
+        threads: int | None,
+        interpreter: Any,
+        own_nodes: int,
+        load_ms: float,
+        compile_ms: float,
+        processor: str,
+    ) -> None:
+        self._runtime = runtime
+        self._make: Callable[[], tuple[Any, int]] = make
+        self._target = target
+        self._threads_asked = threads
+        self._own_nodes = own_nodes
+        self._processor = processor
+        self._interpreters: list[Any] = [interpreter]
+        self._in: list[int] = [int(detail["index"]) for detail in interpreter.get_input_details()]
+        self._out: list[int] = [int(detail["index"]) for detail in interpreter.get_output_details()]
+        self.inputs = tuple(tensor_info(detail) for detail in interpreter.get_input_details())
+        self.outputs = tuple(tensor_info(detail) for detail in interpreter.get_output_details())
+        self._quantisation = {
+            str(detail["name"]): {
+                "scale": float(detail["quantization"][0]),
+                "zero_point": int(detail["quantization"][1]),
+            }
+            for detail in (*interpreter.get_input_details(), *interpreter.get_output_details())
+            if detail["quantization"][0]
+        }
+        self._nodes = nodes_of(interpreter)
+        self.load_ms: float | None = load_ms
+        self.compile_ms: float | None = compile_ms
+        self._slots: SlotThreads | None = None
+
+    def prepare(self, slots: int) -> None:
+        """Make an interpreter for each further slot."""
+        while len(self._interpreters) < slots:
+            self._interpreters.append(self._make()[0])
+        self._slots = SlotThreads(slots, self.infer)
+
+    def infer(self, slot: int, inputs: Sequence[Array]) -> Sequence[Array]:
+        """Write, invoke, read. Outputs are copies: a view into the interpreter would make the next invoke fail."""
+        interpreter = self._interpreters[slot]
+        if len(inputs) != len(self._in):
+            raise InferenceFailed(f"The model takes {len(self._in)} inputs, {len(inputs)} were given.")
+        try:
+            for index, array in zip(self._in, inputs, strict=True):
+                interpreter.set_tensor(index, array)
+            interpreter.invoke()
+            return [interpreter.get_tensor(index) for index in self._out]
+        except (ValueError, RuntimeError) as error:
+            raise InferenceFailed(f"{self._runtime.package} failed: {first_line(error)}.") from error
+
+    def submit(self, slot: int, inputs: Sequence[Array]) -> None:
+        """Start a request on the slot's own thread."""
+        assert self._slots is not None, "prepare() comes first"
+        self._slots.submit(slot, inputs)
+
+    def wait(self, slot: int) -> Sequence[Array]:
+        """Return the outputs of the slot's request."""
+        assert self._slots is not None, "prepare() comes first"
+        return self._slots.wait(slot)
+
+    @property
+    def delegated_share(self) -> float | None:
+        """Share of the file's nodes that the delegate asked for by name took; None where the interpreter does not tell."""
+        found = self._shares()
+        return None if found is None else found.get(self._target, 0.0)
+
+    def report(self) -> Report:
+        """Kernels, delegates, precision and threads."""
+        found = self._shares()
+        target = "cpu"
+        if self._target.startswith("delegate:"):
+            share = self.delegated_share
+            target = self._target if share is None or share == 1.0 else "mixed"
+        return Report(
+            runtime=self._runtime.package,
+            runtime_version=self._runtime.version,
+            target=target,
+            devices=(self._processor,) if target == "cpu" else (self._target, self._processor),
+            precision=precision_of(self._nodes) if self._nodes is not None and target == "cpu" else None,
+            threads=self._threads_asked if self._threads_asked is not None else 1,  # the interpreter's own default
+            placement_nodes=found,
+            placement_method="nodes that the delegates replaced" if found is not None else None,
+            details={
+                "asked_target": self._target,
+                "xnnpack_share": (found or {}).get("xnnpack", 0.0) if found is not None else None,
+                "quantisation": self._quantisation,
+                "interpreters": len(self._interpreters),
+            },
+        )
+
+    def _shares(self) -> dict[str, float] | None:
+        if self._nodes is None:
+            return None
+        return shares(self._nodes, self._own_nodes, (self._target, "xnnpack"))
+
+    def close(self) -> None:
+        """Stop the threads and release the interpreters."""
+        if self._slots is not None:
+            self._slots.close()
+        self._interpreters.clear()
+        self._make = _closed
+
+
+def _closed() -> tuple[Any, int]:
+    raise InferenceFailed("The session is closed.")
