@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.canonical import sha256_hex
-from harness.configuration import read_configuration
+from harness.configuration import load_configuration
 from harness.environment import board_name, cpu_name, hypervisor
 from harness.errors import UsageError
 from harness.folders import data_dir
@@ -32,7 +32,7 @@ def this_device(root: Path = Path("/")) -> Device:
     Raises UsageError when the name is not a name, or when the identity was made on another machine.
     """
     identity = _identity(data_dir() / "device.json", root)
-    name = os.environ.get("WEIGHBRIDGE_DEVICE") or read_configuration().device_name or platform.node() or "device"
+    name = os.environ.get("WEIGHBRIDGE_DEVICE") or load_configuration().device_name or platform.node() or "device"
     if not NAME_PATTERN.fullmatch(name):
         raise UsageError(
             f"The device name {name!r} is not usable.",
