@@ -20,16 +20,36 @@ def global_max_pool(writer: Writer, node: Node) -> None:
     _reduce(writer, node, "REDUCE_MAX", list(range(2, len(writer.shape(node.inputs[0])))), True)
 
 
-def _reduce(writer: Writer, node: Node, code: str, axes: list[int], keep: bool) -> None:
-    name = node.inputs[0]
-    rank = len(writer.shape(name))
+def reduce_norm(writer: Writer, node: Node) -> None:
+    """ReduceL2 and ReduceSumSquare: SQUARE and SUM, then SQRT for the former."""
+    axes, keep = reduce_axes(writer.graph, node), bool(node.attributes.get("keepdims", 1))
+    layout, out_layout = _reduced_layouts(writer, node.inputs[0], axes, keep)
+    source, output = writer.want(node.inputs[0], layout), writer.make(node.output, out_layout)
+    squares = writer.temporary(f"{node.output}_squares", source.dtype, source.shape)
+    writer.emit("SQUARE", [source], [squares], ("SquareOptions", {}))
+    root = node.op == "ReduceL2"
+    total = writer.temporary(f"{node.output}_total", output.dtype, output.shape) if root else output
+    positions = writer.integers(sorted(writer.axis(axis, layout) for axis in axes))
+    writer.emit("SUM", [squares, positions], [total], ("ReducerOptions", {"keepDims": keep}))
+    if root:
+        writer.emit("SQRT", [total], [output])
+
+
+def _reduced_layouts(writer: Writer, name: str, axes: list[int], keep: bool) -> tuple[TensorLayout, TensorLayout]:
+    """The layouts in which to read the input and to make the output of a reduction."""
     nhwc = writer.has_nhwc(name)
-    staying = [axis for axis in range(rank) if axis not in axes]
+    staying = [axis for axis in range(len(writer.shape(name))) if axis not in axes]
     if nhwc and not keep:
         nhwc = sorted(staying, key=lambda axis: NHWC_AXIS[axis]) == staying
     layout: TensorLayout = "nhwc" if nhwc else "plain"
+    return layout, layout if keep else "plain"
+
+
+def _reduce(writer: Writer, node: Node, code: str, axes: list[int], keep: bool) -> None:
+    name = node.inputs[0]
+    layout, out_layout = _reduced_layouts(writer, name, axes, keep)
     source = writer.want(name, layout)
-    output = writer.make(node.output, layout if keep else "plain")
+    output = writer.make(node.output, out_layout)
     positions = writer.integers(sorted(writer.axis(axis, layout) for axis in axes))
     writer.emit(code, [source, positions], [output], ("ReducerOptions", {"keepDims": keep}))
 
@@ -108,6 +128,8 @@ def argmax(writer: Writer, node: Node) -> None:
 
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_REDUCE, reduce),
+    "ReduceL2": reduce_norm,
+    "ReduceSumSquare": reduce_norm,
     "GlobalMaxPool": global_max_pool,
     "Softmax": softmax,
     "LogSoftmax": softmax,

@@ -129,7 +129,7 @@ def expand(writer: Writer, node: Node) -> None:
     source = writer.want(node.inputs[0])
     if len(source.shape) > len(output.shape):  # ONNX broadcasts both ways; the result then has the larger rank
         raise node.refuse("its shape has fewer dimensions than its input", "The TFLite writer")
-    writer.emit("BROADCAST_TO", [source, writer.integers(output.shape)], [output], ("BroadcastToOptions", {}))
+    writer.emit("BROADCAST_TO", [source, writer.integers(output.shape)], [output], ("BroadcastToOptions", {}), 2)
 
 
 def tile(writer: Writer, node: Node) -> None:
