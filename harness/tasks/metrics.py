@@ -1,0 +1,188 @@
+"""Accuracy from predictions and labels. Pure functions; every value lies in 0..1.
+
+Deterministic: no random numbers but a frozen seed, ties broken by order, and no result depends on the order of a mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import RecordError
+from harness.tasks.base import Sample
+from harness.tasks.detections import intersection_over_union
+
+# Metrics by task; the first is the one that `evaluate` gives, the others are its details.
+METRICS: Mapping[str, tuple[str, ...]] = {
+    "image_classification": ("top1",),
+    "face_detection": ("ap50",),
+    "sentence_embedding": ("linear_probe",),
+    "voice_activity": ("auc",),
+    "note_transcription": ("frame_f1",),
+}
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Evaluation(NamedTuple):
+    """A metric's name and value, and further metrics."""
+
+    metric: str
+    value: float
+    details: dict[str, float]
+
+
+def evaluate(task: str, predictions: Mapping[str, Any], samples: Sequence[Sample]) -> Evaluation:
+    """Evaluate one prediction per sample, by the sample's id. Raises RecordError where predictions are missing."""
+    if not samples:
+        raise RecordError("There are no samples to evaluate.")
+    missing = [sample.id for sample in samples if sample.id not in predictions]
+    if missing:
+        raise RecordError(f"{len(missing)} of {len(samples)} predictions are missing, the first for {missing[0]}.")
+    if task not in _EVALUATORS:
+        raise RecordError(f"The task {task} has no accuracy metric.")
+    return _EVALUATORS[task]([predictions[sample.id] for sample in samples], samples)
+
+
+def top_k(ranked: Sequence[Sequence[int]], labels: Sequence[int | Sequence[int]], k: int) -> float:
+    """Return the share of samples with a right class among the first `k`. A label may allow several classes."""
+    right = 0
+    for classes, label in zip(ranked, labels, strict=True):
+        allowed = {label} if isinstance(label, int) else set(label)
+        right += bool(allowed.intersection(classes[:k]))
+    return right / len(ranked)
+
+
+def area_under_curve(scores: Sequence[float], positive: Sequence[bool]) -> float:
+    """Return the area under the ROC curve: the chance that a positive scores above a negative, ties counting half.
+
+    From ranks (Mann and Whitney): (sum of the positives' mean ranks - p (p + 1) / 2) / (p n).
+    """
+    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
+    positives, negatives = int(truth.sum()), int((~truth).sum())
+    if positives == 0 or negatives == 0:
+        raise RecordError("The area under the curve needs samples of both kinds.")
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks = (last - (counts - 1) / 2.0)[group]  # the mean rank of each group of equal scores, counted from one
+    return float((ranks[truth].sum() - positives * (positives + 1) / 2.0) / (positives * negatives))
+
+
+def average_precision(
+    found: Sequence[Mapping[str, Any]], truth: Sequence[Sequence[Sequence[float]]], threshold: float = 0.5
+) -> float:
+    """Return the average precision of detections at one intersection over union.
+
+    `found` holds per picture "boxes" [[x1, y1, x2, y2], ...] and "scores"; `truth` the boxes that are there. By falling
+    score, over all pictures, each detection takes the best box that is still free, or is wrong. The value is the area under
+    the precision-recall curve with precision made monotonic (PASCAL VOC 2010 and later).
+    """
+    total = sum(len(boxes) for boxes in truth)
+    if total == 0:
+        raise RecordError("Average precision needs at least one labelled box.")
+    ranked: list[tuple[float, int, int]] = []
+    for picture, item in enumerate(found):
+        ranked += [(-float(score), picture, position) for position, score in enumerate(item["scores"])]
+    ranked.sort()
+    free = [np.ones(len(boxes), dtype=bool) for boxes in truth]
+    hits = np.zeros(len(ranked), dtype=bool)
+    for rank, (_, picture, position) in enumerate(ranked):
+        if not len(truth[picture]):
+            continue
+        box = np.asarray([found[picture]["boxes"][position]], dtype=np.float64)
+        overlap = intersection_over_union(box, np.asarray(truth[picture], dtype=np.float64))[0]
+        overlap[~free[picture]] = -1.0
+        best = int(overlap.argmax())
+        if overlap[best] >= threshold:
+            free[picture][best] = False
+            hits[rank] = True
+    right = np.cumsum(hits)
+    precision = right / np.arange(1, len(ranked) + 1)
+    envelope = np.maximum.accumulate(precision[::-1])[::-1]
+    return float(envelope[hits].sum() / total)
+
+
+def linear_probe(features: FloatArray, labels: npt.NDArray[np.bool_], train_share: float = 0.5) -> float:
+    """Return the accuracy of a linear classifier on frozen features: how much of the labels they make plain.
+
+    Ridge regression on -1 and +1 in closed form, w = (X'X + I)^-1 X'y with the mean taken off, trained on a seeded
+    `train_share` of the samples and tested on the rest.
+    """
+    order = np.random.RandomState(0).permutation(len(labels))
+    cut = round(len(labels) * train_share)
+    train, test = order[:cut], order[cut:]
+    target = np.where(labels, 1.0, -1.0)
+    if len(test) == 0 or len(set(labels[train].tolist())) < 2:
+        raise RecordError("The linear probe needs samples of both kinds to train on, and some to test on.")
+    mean, middle = features[train].mean(axis=0), target[train].mean()
+    x, y = features[train] - mean, target[train] - middle
+    weights = np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ y)
+    predicted = (features[test] - mean) @ weights + middle > 0
+    return float((predicted == labels[test]).mean())
+
+
+def frame_f1(predicted: Sequence[Sequence[Sequence[int]]], truth: Sequence[Sequence[Sequence[int]]]) -> FloatArray:
+    """Return F1, precision and recall over all (frame, key) pairs of all windows; runs are [key, first, end)."""
+    both = only_predicted = only_truth = 0
+    for runs, wanted in zip(predicted, truth, strict=True):
+        a, b = _pairs(runs), _pairs(wanted)
+        both += len(a & b)
+        only_predicted += len(a - b)
+        only_truth += len(b - a)
+    if both + only_truth == 0:
+        raise RecordError("The frame F1 needs at least one note that sounds.")
+    precision = both / (both + only_predicted) if both + only_predicted else 0.0
+    return np.array([2 * both / (2 * both + only_predicted + only_truth), precision, both / (both + only_truth)])
+
+
+def _pairs(runs: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
+    return {(key, frame) for key, first, end in runs for frame in range(first, end)}
+
+
+def _classification(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
+    ranked, labels = [item["classes"] for item in predictions], [sample.label for sample in samples]
+    return Evaluation("top1", top_k(ranked, labels, 1), {"top5": top_k(ranked, labels, 5)})
+
+
+def _faces(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
+    return Evaluation("ap50", average_precision(predictions, [sample.label for sample in samples]), {})
+
+
+def _embedding(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
+    features = np.array([item["embedding"] for item in predictions], dtype=np.float64)
+    labels = np.array([bool(sample.label) for sample in samples])
+    majority = max(labels.mean(), 1.0 - labels.mean())
+    return Evaluation("linear_probe", linear_probe(features, labels), {"majority_class": float(majority)})
+
+
+def _voice(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
+    """Judge whole recordings: the mean of the frames' probabilities, since pauses inside speech are not labelled."""
+    scores: dict[str, list[float]] = {}
+    truth: dict[str, bool] = {}
+    for item, sample in zip(predictions, samples, strict=True):
+        clip = str(sample.data.get("clip", sample.id))
+        scores.setdefault(clip, []).append(float(item["speech"]))
+        truth[clip] = bool(sample.label)
+    clips = sorted(scores)
+    means = [sum(scores[clip]) / len(scores[clip]) for clip in clips]
+    kinds = [truth[clip] for clip in clips]
+    silenced = [mean < 0.5 for mean, kind in zip(means, kinds, strict=True) if not kind]
+    details = {"rejected": sum(silenced) / len(silenced)} if silenced else {}
+    return Evaluation("auc", area_under_curve(means, kinds), details)
+
+
+def _notes(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
+    f1, precision, recall = frame_f1([item["notes"] for item in predictions], [sample.label for sample in samples])
+    return Evaluation("frame_f1", float(f1), {"precision": float(precision), "recall": float(recall)})
+
+
+_EVALUATORS = {
+    "image_classification": _classification,
+    "face_detection": _faces,
+    "sentence_embedding": _embedding,
+    "voice_activity": _voice,
+    "note_transcription": _notes,
+}
