@@ -1,4 +1,4 @@
-"""Real stores for the tests: a PostgreSQL server started from a wheel, and SQLite files; and run records to put into them."""
+"""Real stores for the tests (a PostgreSQL server from a wheel, SQLite files), and run records to put into them."""
 
 from __future__ import annotations
 
