@@ -1,0 +1,209 @@
+"""`weigh compare`: the Compare page's tables in the terminal, and as CSV, Markdown and JSON. No Streamlit, no pandas."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dashboard.grids import Grid, gaps, section_grid
+from dashboard.wording import plain, spreadsheet_safe
+from harness.errors import NotDone, StoreError, UsageError
+from harness.judgement.comparison import (
+    Comparison,
+    System,
+    compare,
+    default_baseline,
+    matching,
+    one_matching,
+    scenario_title,
+    systems_of,
+)
+
+if TYPE_CHECKING:
+    from db.queries import ResultRow
+
+LIMIT = 100_000
+
+
+def run(
+    names: Sequence[str],
+    family: str | None,
+    workload: str | None,
+    baseline: str | None,
+    store: str | None,
+    exports: Mapping[str, Path | None],
+) -> None:
+    """Read, compare, print or export. Raises UsageError, StoreError, NotDone."""
+    rows = _rows(store, family, workload)
+    comparison = choose(rows, names, baseline)
+    writers = {"csv": comparison_csv, "markdown": comparison_markdown, "json": comparison_json}
+    wanted = {kind: place for kind, place in exports.items() if place is not None}
+    for kind, place in wanted.items():
+        _write(writers[kind](comparison), place)
+    if not wanted:
+        _print(comparison)
+
+
+def choose(rows: Sequence[ResultRow], names: Sequence[str], baseline: str | None) -> Comparison:
+    """The comparison that the command line asks for: the first name is the baseline where none is given."""
+    systems = systems_of(rows)
+    chosen: list[System] = []
+    for name in names:
+        found = matching(systems, name)
+        if not found:
+            one_matching(systems, name)  # says what there is
+        chosen += [system for system in found if system not in chosen]
+    if baseline is not None:
+        base: System | None = one_matching(systems, baseline)
+    else:
+        base = chosen[0] if chosen else default_baseline(rows)
+    if base is None:
+        raise NotDone("There is nothing to compare.", "Measure with `weigh run quick`, or `weigh import reference`.")
+    return compare(rows, base.id, [system.id for system in chosen] or None)
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """One line for each system and scenario, with the differences and gaps in full."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    document = comparison_document(comparison)
+    names = (
+        "scenario", "system", "hardware", "device", "backend", "target", "model", "source", "gap",
+        "metric", "statistic", "value", "unit", "ratio_to_baseline", "reason", "differences", "run_id",
+    )  # fmt: skip
+    writer.writerow(names)
+    for entry in document["entries"]:
+        shared = [entry[name] for name in names[:9]]
+        differences = "; ".join(
+            f"{item['field']}: {item['here']} (baseline: {item['baseline']})" for item in entry["differences"]
+        )
+        for figure in entry["figures"] or [{}]:
+            reason = figure.get("reason") or figure.get("ratio_reason")
+            numbers = [figure.get(name) for name in ("metric", "statistic", "value", "unit", "ratio")]
+            cells = [*shared, *numbers, reason, differences, entry["run_id"]]
+            writer.writerow(
+                ["" if cell is None else spreadsheet_safe(cell) if isinstance(cell, str) else cell for cell in cells]
+            )
+    return text.getvalue()
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """A heading and a table for each scenario, then the gaps with their reasons."""
+    lines = [f"# {plain(comparison.family)}", "", f"Baseline: {plain(comparison.baseline.label)}.", ""]
+    for section in comparison.sections:
+        grid = section_grid(section, comparison.baseline).without_empty()
+        lines += [f"## {scenario_title(section.scenario)}", "", *_markdown_table(grid), ""]
+        lines += [f"- {plain(system.label)}: {plain(reason)}" for system, reason in gaps(section)]
+        lines += [""] if gaps(section) else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """The comparison at full precision."""
+    return json.dumps(comparison_document(comparison), indent=2, ensure_ascii=False) + "\n"
+
+
+def comparison_document(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as plain data: entries with figures (value, unit, statistic, ratio) and differences."""
+    entries = []
+    for section in comparison.sections:
+        for entry in section.entries:
+            system, row = entry.system, entry.row
+            entries.append(
+                {
+                    "scenario": section.scenario,
+                    "system": system.label,
+                    "system_id": system.id,
+                    "hardware": system.hardware,
+                    "device": system.device,
+                    "backend": system.backend,
+                    "target": system.target,
+                    "model": system.title,
+                    "source": system.source,
+                    "batch": row.batch if row is not None else None,
+                    "gap": entry.gap,
+                    "note": entry.note,
+                    "figures": [vars(figure) for figure in entry.figures],
+                    "differences": [vars(difference) for difference in entry.differences],
+                    "run_id": row.run_id if row is not None else None,
+                    "measurement_id": row.measurement_id if row is not None else None,
+                }
+            )
+    return {"family": comparison.family, "baseline": comparison.baseline.id, "entries": entries}
+
+
+def _rows(store: str | None, family: str | None, workload: str | None) -> list[ResultRow]:
+    from db.queries import Filter, facets, results
+    from db.store import open_store
+    from harness.folders import default_store
+
+    opened = open_store(store or default_store(), create=False)
+    try:
+        known = facets(opened.engine)
+        if not known.families:
+            raise NotDone("The store holds no results.", "Measure with `weigh run quick`, or `weigh import reference`.")
+        if workload is not None:
+            _known("workload", workload, known.workloads)
+            wanted = Filter(workloads=(workload,), newest_only=True, limit=LIMIT)
+        else:
+            if family is None and len(known.families) > 1:
+                raise UsageError("Say which workload family.", f"--family, one of: {', '.join(known.families)}.")
+            chosen = family or known.families[0]
+            _known("family", chosen, known.families)
+            wanted = Filter(families=(chosen,), newest_only=True, limit=LIMIT)
+        return results(opened.engine, wanted)
+    finally:
+        opened.close()
+
+
+def _known(what: str, name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        raise UsageError(f"The store has no {what} {name!r}.", f"It has: {', '.join(names)}.")
+
+
+def _print(comparison: Comparison) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for section in comparison.sections:
+        grid = section_grid(section, comparison.baseline).without_empty()
+        table = Table(
+            title=f"{comparison.family}: {scenario_title(section.scenario)}", title_justify="left", box=box.SIMPLE_HEAD
+        )
+        for header in grid.headers:
+            table.add_column(Text(header), justify="right" if header in grid.numeric else "left", overflow="fold")
+        for cells in grid.rows:
+            table.add_row(*(Text(cell) for cell in cells))
+        console.print(table)
+        for system, reason in gaps(section):
+            console.print(Text(f"  {system.label}: {reason}", style="dim"), soft_wrap=True)
+        if gaps(section):
+            console.print()
+    console.print(
+        Text("÷ baseline: value over the baseline's; below 1 is faster for latency, above 1 for throughput."),
+        soft_wrap=True,
+    )
+
+
+def _markdown_table(grid: Grid) -> list[str]:
+    rule = ["---:" if header in grid.numeric else "---" for header in grid.headers]
+    rows = [[plain(header) for header in grid.headers], rule, *([plain(cell) for cell in row] for row in grid.rows)]
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def _write(text: str, place: Path) -> None:
+    if str(place) == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        place.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{place} cannot be written: {error.strerror}.", "Name another file.") from error

@@ -1,0 +1,179 @@
+"""Compare: devices and backends of one workload family beside a baseline, scenario by scenario, gaps named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import data
+from dashboard.charts import absolute_chart, ratio_chart
+from dashboard.frame import empty, link_to_view, show
+from dashboard.grids import Grid, gaps, overview_grid, section_grid
+from dashboard.tables import grid_csv, grid_frame, run_address
+from dashboard.wording import plain
+from db.queries import Filter, ResultRow
+from harness.judgement.comparison import (
+    Comparison,
+    Section,
+    System,
+    compare,
+    default_baseline,
+    scenario_title,
+    systems_of,
+)
+from harness.judgement.figures import headline_metric
+
+
+def body(view: data.View) -> None:
+    """The page below its title."""
+    families = data.facets(view.key, view.version).families
+    if not families:
+        empty(
+            "There is nothing to compare yet. Measure this machine, and load the public results of other hardware.",
+            "weigh run quick",
+            "weigh import reference",
+        )
+        return
+    family, rows = _family(view, families)
+    systems = systems_of(rows)
+    preferred = default_baseline(rows)
+    if preferred is None:
+        empty(f"No measurement of the family {plain(family)} can be shown: its runs are marked as bad.")
+        return
+    baseline, chosen = _systems(systems, preferred)
+    comparison = compare(rows, baseline.id, [system.id for system in chosen] or None)
+    is_default = baseline.id == preferred.id
+    link_to_view(
+        "compare",
+        {
+            "family": family,
+            "baseline": None if is_default else baseline.id,
+            "system": [system.id for system in chosen],
+        },
+    )
+    if len(systems) == 1:
+        empty(
+            "Only one system has been measured in this family, so there is nothing beside it yet. Load the public results, "
+            "or measure with another backend.",
+            "weigh import reference",
+        )
+    _overview(comparison)
+    marks = data.hardware_markers(view)
+    for section in comparison.sections:
+        _section(section, comparison.baseline, marks)
+
+
+def _family(view: data.View, families: Sequence[str]) -> tuple[str, list[ResultRow]]:
+    """The family of the address, else the one with the most hardware to compare."""
+    rows = data.results(view.key, view.version, Filter(newest_only=True, limit=data.COMPARE_LIMIT))
+    hardware = {name: {row.hardware_model for row in rows if row.family == name} for name in families}
+    preferred = max(families, key=lambda name: len(hardware[name]))
+    titles = {row.family: row.workload_title for row in rows if row.workload_title}
+    left, _ = st.columns([1, 1])
+    family = left.selectbox(
+        "Workload family",
+        list(families),
+        index=list(families).index(preferred),
+        key="family",
+        bind="query-params",
+        help=", ".join(sorted(f"{name}: {title}" for name, title in titles.items())) or None,
+    )
+    wanted = Filter(families=(family,), newest_only=True, limit=data.COMPARE_LIMIT)
+    return family, data.results(view.key, view.version, wanted)
+
+
+def _systems(systems: Sequence[System], preferred: System) -> tuple[System, list[System]]:
+    by_id = {system.id: system for system in systems}
+    left, right = st.columns([1, 1])
+    baseline = left.selectbox(
+        "Baseline",
+        list(by_id),
+        index=list(by_id).index(preferred.id),
+        format_func=lambda identity: _choice_label(by_id, identity),
+        key="baseline",
+        bind="query-params",
+    )
+    chosen = right.multiselect(
+        "Beside it",
+        list(by_id),
+        format_func=lambda identity: _choice_label(by_id, identity),
+        key="system",
+        bind="query-params",
+        placeholder="all systems of the family",
+    )
+    return by_id[baseline], [by_id[identity] for identity in chosen]
+
+
+def _choice_label(by_id: dict[str, System], identity: str) -> str:
+    system = by_id.get(identity)
+    return identity if system is None else f"{system.label} ({system.source})"
+
+
+def _overview(comparison: Comparison) -> None:
+    st.subheader("Side by side", anchor=False)
+    _table(overview_grid(comparison))
+    st.caption(
+        "÷ baseline: the value over the baseline's, of the same statistic. Lower is faster for latency, higher for "
+        "throughput. Accuracy and energy stand for themselves; what differs between two systems is listed by scenario below."
+    )
+
+
+def _section(section: Section, baseline: System, marks: Any) -> None:
+    st.subheader(scenario_title(section.scenario), anchor=False)
+    ratios, absolutes = ratio_chart(section, marks), absolute_chart(section, marks)
+    if absolutes is not None:
+        first, second = st.tabs(["Over the baseline", "Absolute"])
+        with first:
+            if ratios is None:
+                st.info(f"The baseline has no {scenario_title(section.scenario).lower()} result to divide by.")
+            else:
+                st.altair_chart(ratios)
+        with second:
+            st.altair_chart(absolutes)
+            if headline_metric(section.scenario) == "p50":
+                st.caption("Dot: p50. Line: to p90.")
+    grid = section_grid(section, baseline)
+    _table(grid)
+    _details(section, baseline)
+    st.download_button(
+        "Download as CSV",
+        grid_csv(grid),
+        file_name=f"weighbridge-{section.scenario}.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+        key=f"csv-{section.scenario}",
+    )
+
+
+def _details(section: Section, baseline: System) -> None:
+    """What differs, in words, and the whole reason of each gap."""
+    lines = [f"- **{plain(system.label)}**: {plain(reason)}" for system, reason in gaps(section)]
+    if lines:
+        with st.expander(f"Gaps and their reasons ({len(lines)})", icon=":material/block:"):
+            st.markdown("\n".join(lines))
+    with st.expander("What differs from the baseline, and where each number comes from", icon=":material/difference:"):
+        for entry in section.entries:
+            if entry.row is None:
+                continue
+            address = run_address(entry.row.run_id, entry.row.measurement_id)
+            st.markdown(f"**{plain(entry.system.label)}** ({plain(entry.system.source)}), [its run]({address})")
+            notes = [str(item) for item in entry.differences] if entry.system.id != baseline.id else []
+            notes += [
+                f"{figure.statistic}: not divided, because {figure.ratio_reason}"
+                for figure in entry.figures
+                if figure.value is not None and figure.ratio is None and figure.ratio_reason
+            ]
+            notes += [f"{figure.statistic}: {figure.reason}" for figure in entry.figures if figure.value is None]
+            notes += [entry.note] if entry.note else []
+            if entry.gap is None and notes:
+                st.markdown("\n".join(f"- {plain(note)}" for note in notes))
+
+
+def _table(grid: Grid) -> None:
+    st.table(grid_frame(grid.without_empty()), border="horizontal", hide_index=True)
+
+
+show("Compare", body)

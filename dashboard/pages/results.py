@@ -1,0 +1,134 @@
+"""Results: every measurement of the store, filtered; latency with its spread; each row leads to its run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import data
+from dashboard.charts import CHART_ROWS, latency_chart
+from dashboard.frame import empty, link_to_view, show
+from dashboard.tables import results_csv, results_table
+from db.queries import Facets, Filter
+from harness.judgement.comparison import scenario_title
+
+FIRST_COMMANDS = ("weigh run quick", "weigh import reference")
+
+
+def body(view: data.View) -> None:
+    """The page below its title."""
+    known = data.facets(view.key, view.version)
+    everything = data.count(view.key, view.version, Filter())
+    if not everything:
+        empty("There are no results yet. Measure this machine, or load the public reference results.", *FIRST_COMMANDS)
+        return
+    wanted = _filter(known)
+    rows = data.results(view.key, view.version, wanted)
+    found = data.count(view.key, view.version, wanted)
+    if not rows:
+        empty(f"None of the {everything} measurements passes this filter. Take a filter away in the bar on the left.")
+        return
+    _counts(rows, found, everything)
+    link_to_view("results", _parameters(wanted))
+    chart = latency_chart(rows, data.hardware_markers(view))
+    if chart is not None:
+        st.subheader("Latency", anchor=False)
+        st.caption(
+            "Dot: p50. Line: from the fastest sample to p90. Tick: p99. One line for each measurement with latencies, "
+            f"the fastest {CHART_ROWS} of them. Offline runs have no latency: their queue times are none."
+        )
+        st.altair_chart(chart)
+    st.subheader("Measurements", anchor=False)
+    st.dataframe(results_table(rows), hide_index=True, column_config=_columns(), height=_height(len(rows)))
+    if found > len(rows):
+        st.caption(f"The newest {len(rows)} of {found} are shown; a filter brings the others.")
+    st.download_button(
+        "Download as CSV",
+        lambda: results_csv(rows),
+        file_name="weighbridge-results.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+def _filter(known: Facets) -> Filter:
+    """The widgets of the side bar; their keys are the names in the address."""
+    with st.sidebar:
+        search = st.text_input("Search", key="q", bind="query-params", placeholder="words of any name", max_chars=200)
+        newest = st.toggle(
+            "Newest of each case only",
+            value=True,
+            key="newest",
+            bind="query-params",
+            help="Each case on each device once, its newest measurement; runs marked as bad are left out.",
+        )
+        return Filter(
+            families=_choice("Workload family", "family", known.families),
+            workloads=_choice("Workload", "workload", known.workloads),
+            hardware=_choice("Hardware", "hardware", known.hardware),
+            devices=_choice("Device", "device", known.devices),
+            backends=_choice("Backend", "backend", known.backends),
+            scenarios=_choice("Scenario", "scenario", known.scenarios, scenario_title),
+            statuses=_choice("Status", "status", known.statuses),
+            sources=_choice("Source", "source", known.sources),
+            search=(search or "").strip() or None,
+            newest_only=bool(newest),
+            limit=data.ROW_LIMIT,
+        )
+
+
+def _choice(label: str, key: str, options: Sequence[str], shown: Any = str) -> tuple[str, ...]:
+    chosen = st.multiselect(label, list(options), key=key, bind="query-params", placeholder="all", format_func=shown)
+    return tuple(chosen)
+
+
+def _parameters(wanted: Filter) -> dict[str, str | tuple[str, ...] | None]:
+    """The filter as the address has it; what is at its default is left out."""
+    return {
+        "q": wanted.search,
+        "newest": None if wanted.newest_only else "false",
+        "family": wanted.families,
+        "workload": wanted.workloads,
+        "hardware": wanted.hardware,
+        "device": wanted.devices,
+        "backend": wanted.backends,
+        "scenario": wanted.scenarios,
+        "status": wanted.statuses,
+        "source": wanted.sources,
+    }
+
+
+def _counts(rows: Sequence[Any], found: int, everything: int) -> None:
+    good = sum(row.status == "ok" for row in rows)
+    here = sum(row.source_kind == "measured" for row in rows)
+    cards = st.columns(4)
+    cards[0].metric("Measurements", f"{found}", border=True, help=f"Of {everything} in the store.")
+    cards[1].metric("With a result", f"{good}", border=True, help="Of the rows shown; the others say why not.")
+    cards[2].metric("Measured here", f"{here}", border=True, help="The others are imported from published results.")
+    hardware = {row.hardware_model or row.device for row in rows}
+    cards[3].metric("Hardware models", f"{len(hardware)}", border=True)
+
+
+def _columns() -> dict[str, Any]:
+    column = st.column_config
+    numbers = {
+        name: column.NumberColumn(name, format="%.10g", width="small")
+        for name in ("p50 (ms)", "p90 (ms)", "p99 (ms)", "Peak memory (MB)", "Accuracy (%)", "Energy (mJ/inference)")
+    }
+    return {
+        "Run": column.LinkColumn("Run", display_text="open", width=60, pinned=True),
+        "Workload": column.TextColumn("Workload", pinned=True),
+        "Throughput (samples/s)": column.NumberColumn(format="%.10g"),
+        "Reason": column.TextColumn("Reason", width="large"),
+        **numbers,
+    }
+
+
+def _height(rows: int) -> int:
+    return 35 * min(rows + 1, 16) + 3
+
+
+show("Results", body)

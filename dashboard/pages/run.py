@@ -1,0 +1,216 @@
+"""Run: everything about one run, and where each of its numbers comes from."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import streamlit as st
+
+from dashboard import data
+from dashboard.charts import distribution_chart, stages_chart
+from dashboard.frame import empty, link_to_view, show
+from dashboard.grids import Grid
+from dashboard.provenance import artifact_grid, execution_grid, numbers_grid, trials_grid
+from dashboard.tables import facts_frame, grid_frame
+from dashboard.wording import number, plain, when
+from db.queries import ResultRow, RunDetail, RunRow
+from harness.judgement.comparison import hardware_name, scenario_title
+
+STATUS_COLOURS: dict[str, Literal["green", "orange", "gray"]] = {
+    "ok": "green",
+    "complete": "green",
+    "interrupted": "orange",
+    "unsupported": "gray",
+    "skipped": "gray",
+}
+
+
+def body(view: data.View) -> None:
+    """The page below its title."""
+    runs = {run.run_id: run for run in data.runs(view.key, view.version)}
+    if not runs:
+        empty("There are no runs yet. Measure this machine, or load the public reference results.",
+              "weigh run quick", "weigh import reference")  # fmt: skip
+        return
+    run_id = _chosen_run(view, runs)
+    detail = data.run_detail(view.key, view.version, run_id)
+    _heading(detail)
+    if not detail.rows:
+        empty("This run holds no measurement: it was interrupted before the first one was finished.", "weigh run quick")
+    else:
+        row = _chosen_measurement(detail)
+        link_to_view("run", {"run": run_id, "measurement": row.measurement_id})
+        _measurement(view, detail, row)
+    _surroundings(detail)
+
+
+def _chosen_run(view: data.View, runs: dict[str, RunRow]) -> str:
+    """The run of the address, which may be older than those that are listed; else the newest."""
+    asked = st.query_params.get("run")
+    if asked and asked not in runs:
+        detail = data.run_detail(
+            view.key, view.version, asked
+        )  # an unknown run is said as such, not replaced by another
+        runs[asked] = detail.run
+    chosen: str = st.selectbox(
+        "Run",
+        list(runs),
+        format_func=lambda run_id: _run_label(runs.get(run_id), run_id),
+        key="run",
+        bind="query-params",
+    )
+    return chosen
+
+
+def _run_label(run: RunRow | None, run_id: str) -> str:
+    if run is None:
+        return run_id
+    origin = run.suite if run.source_kind == "measured" else run.source_name
+    return f"{when(run.started_at)}, {run.device}, {origin}, {run.ok} of {run.measurements} ok"
+
+
+def _heading(detail: RunDetail) -> None:
+    run = detail.run
+    for note in detail.annotations:
+        if note.startswith("bad: "):
+            st.warning(f"This run is marked as bad: {plain(note.removeprefix('bad: '))}", icon=":material/warning:")
+        else:
+            st.info(plain(note), icon=":material/sticky_note_2:")
+    cards = st.columns(4)
+    cards[0].metric("Device", run.device, border=True, help=plain(detail.device.get("hardware_model") or ""))
+    cards[1].metric("Measurements with a result", f"{run.ok} of {run.measurements}", border=True)
+    cards[2].metric("Started", when(run.started_at).removesuffix(" UTC"), border=True, help="UTC")
+    cards[3].metric("Run", run.status, border=True, help=f"Started by: {plain(run.trigger)}")
+    if run.source_kind == "imported":
+        st.caption(f"Imported, not measured here. Source: {plain(run.source_name)}.")
+    else:
+        st.caption(f"Measured here with the suite {plain(run.suite)}.")
+
+
+def _chosen_measurement(detail: RunDetail) -> ResultRow:
+    rows = {row.measurement_id: row for row in detail.rows}
+    chosen: str = st.selectbox(
+        "Measurement",
+        list(rows),
+        format_func=lambda identity: _measurement_label(rows.get(identity), identity),
+        key="measurement",
+        bind="query-params",
+    )
+    return rows[chosen]
+
+
+def _measurement_label(row: ResultRow | None, identity: str) -> str:
+    if row is None:
+        return identity
+    scenario = scenario_title(row.scenario).lower()
+    batch = f", batch {row.batch}" if row.batch != 1 else ""
+    return f"{row.workload_title or row.workload}, {row.backend} {row.target}, {scenario}{batch}: {row.status}"
+
+
+def _measurement(view: data.View, detail: RunDetail, row: ResultRow) -> None:
+    st.subheader(plain(f"{row.workload_title or row.workload} on {hardware_name(row)}"), anchor=False)
+    st.badge(plain(row.status), color=STATUS_COLOURS.get(row.status, "red"))
+    if row.status != "ok":
+        st.warning(plain(row.reason or "No reason is recorded."), icon=":material/block:")
+    for code, message in row.flags:
+        st.warning(f"{plain(message)} ({plain(code)})", icon=":material/flag:")
+    cards = st.columns(5)
+    cards[0].metric("p50 latency (ms)", number(row.p50_ms, "none"), border=True)
+    cards[1].metric("p99 latency (ms)", number(row.p99_ms, "none"), border=True)
+    cards[2].metric("Throughput (samples/s)", number(row.throughput_per_s, "none"), border=True)
+    accuracy = None if row.accuracy_value is None else row.accuracy_value * 100
+    cards[3].metric(
+        "Accuracy (%)", number(accuracy, "not measured"), border=True, help=plain(row.accuracy_reason or "")
+    )
+    energy = None if row.energy_j is None else row.energy_j * 1000
+    cards[4].metric("Energy (mJ)", number(energy, "not measured"), border=True, help=plain(row.energy_reason or ""))
+    _pictures(view, row)
+    st.subheader("Where each number comes from", anchor=False)
+    _table(numbers_grid(row))
+    left, right = st.columns(2)
+    with left:
+        st.subheader("Asked for, and what really ran", anchor=False)
+        _table(execution_grid(row))
+    with right:
+        st.subheader("Model file", anchor=False)
+        _table(artifact_grid(row, data.artifacts(view.key, view.version, row.run_id).get(row.measurement_id)))
+    trials = [trial for trial in detail.trials if trial["measurement_id"] == row.measurement_id]
+    st.subheader("Trials", anchor=False)
+    if trials:
+        _table(trials_grid(trials).without_empty())
+        for trial in trials:
+            if trial.get("last_words"):
+                st.caption(f"Last words of the worker of trial {plain(trial['trial_id'])}:")
+                st.code(trial["last_words"], language=None, wrap_lines=True)
+    else:
+        st.caption("No trials are recorded: the source gives a summary only." if row.source_kind == "imported"
+                   else "No trials are recorded.")  # fmt: skip
+
+
+def _pictures(view: data.View, row: ResultRow) -> None:
+    marks = {"p50": row.p50_ms, "p90": row.p90_ms, "p99": row.p99_ms}
+    distribution = distribution_chart(data.samples(view.key, view.version, row.measurement_id), marks)
+    stages = stages_chart(row.stages_ms or {})
+    cold = dict(row.cold_start_ms or {})
+    cold.pop("caches", None)
+    start = stages_chart(cold)
+    if distribution is not None:
+        st.subheader("Distribution of latencies", anchor=False)
+        st.altair_chart(distribution)
+        st.caption("Bars count raw samples between logarithmic edges. Dashed lines: p50, p90, p99.")
+    elif row.p50_ms is not None:
+        st.caption("No raw samples are kept for this measurement, so its distribution cannot be drawn.")
+    columns = st.columns(2)
+    for column, title, chart in zip(columns, ("Stages of one sample", "Cold start"), (stages, start), strict=True):
+        if chart is not None:
+            with column:
+                st.subheader(title, anchor=False)
+                st.altair_chart(chart)
+
+
+def _surroundings(detail: RunDetail) -> None:
+    st.subheader("Run, device and environment", anchor=False)
+    run = detail.run
+    facts: dict[str, Any] = {
+        "Run": run.run_id,
+        "Status": run.status,
+        "Suite": run.suite,
+        "Started by": run.trigger,
+        "Started": when(run.started_at),
+        "Finished": when(run.finished_at) or "not finished",
+        "Received": when(detail.received_at),
+        "SHA-256 of the record": detail.record_sha256,
+        "Source": "measured here" if run.source_kind == "measured" else run.source_name,
+        "Place in the source": detail.location or "none",
+        "Licence of the source": detail.licence or "none",
+        "Version of the agent": detail.agent_version or "not recorded",
+    }
+    attribution = next((row.attribution for row in detail.rows if row.attribution), None)
+    url = next((row.url for row in detail.rows if row.url), None)
+    facts |= {"Attribution": attribution or "none", "Address of the source": url or "none"}
+    _facts("Run", facts)
+    device = dict(detail.device)
+    units = device.pop("compute_units", None) or []
+    for place, unit in enumerate(units):
+        device[f"compute unit {place}"] = ", ".join(
+            f"{name} {value}" for name, value in unit.items() if value is not None
+        )
+    _facts("Device", device)
+    for name in ("machine", "configuration", "conditions"):
+        part = detail.environment.get(name)
+        _facts(f"Environment: {name}", part if isinstance(part, dict) else {})
+
+
+def _facts(title: str, facts: dict[str, Any]) -> None:
+    with st.expander(title):
+        if facts:
+            st.table(facts_frame(facts), border="horizontal", hide_index=True)
+        else:
+            st.caption("Nothing is recorded.")
+
+
+def _table(grid: Grid) -> None:
+    st.table(grid_frame(grid), border="horizontal", hide_index=True)
+
+
+show("Run", body)

@@ -1,0 +1,156 @@
+"""Rows as pandas tables for the pages: units in the headers, three significant figures. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from dashboard.grids import Grid
+from dashboard.wording import plain, significant, spreadsheet_safe, when
+from harness.judgement.comparison import hardware_name, scenario_title, source_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from db.queries import ResultRow
+
+RESULT_COLUMNS = (
+    "Run",
+    "Workload",
+    "Scenario",
+    "Hardware",
+    "Backend",
+    "Target",
+    "Status",
+    "p50 (ms)",
+    "p90 (ms)",
+    "p99 (ms)",
+    "Throughput (samples/s)",
+    "Accuracy (%)",
+    "Energy (mJ/inference)",
+    "Peak memory (MB)",
+    "Batch",
+    "Threads",
+    "Precision",
+    "Reason",
+    "Device",
+    "Source",
+    "Started (UTC)",
+)
+
+
+def run_address(run_id: str, measurement_id: str | None = None) -> str:
+    """The address of the Run page, relative to the dashboard's own, wherever that is mounted."""
+    from urllib.parse import urlencode
+
+    query = {"run": run_id} | ({"measurement": measurement_id} if measurement_id else {})
+    return f"run?{urlencode(query)}"
+
+
+def results_table(rows: Sequence[ResultRow]) -> pd.DataFrame:
+    """The Results page's table. Numbers stay numbers, so that a click on a header sorts them."""
+    import pandas as pd
+
+    return pd.DataFrame([_result(row) for row in rows], columns=list(RESULT_COLUMNS))
+
+
+def results_csv(rows: Sequence[ResultRow]) -> str:
+    """Every field of every row, at full precision, units in the names; nothing a spreadsheet would run as a formula."""
+    from db.queries import ResultRow
+
+    names = [item.name for item in fields(ResultRow)]
+    return _csv(names, [[_csv_cell(getattr(row, name)) for name in names] for row in rows])
+
+
+def grid_csv(grid: Grid) -> str:
+    """A grid as CSV."""
+    return _csv(grid.headers, [[spreadsheet_safe(cell) for cell in row] for row in grid.rows])
+
+
+def grid_frame(grid: Grid) -> pd.DataFrame:
+    """A grid for `st.table`, which reads markdown: every cell is escaped."""
+    import pandas as pd
+
+    return pd.DataFrame([[plain(cell) for cell in row] for row in grid.rows], columns=list(grid.headers))
+
+
+def facts_frame(facts: Mapping[str, object]) -> pd.DataFrame:
+    """Names and values, one below the other, for `st.table`. Nested documents are flattened to dotted names."""
+    import pandas as pd
+
+    flat = flatten(facts)
+    return pd.DataFrame({"": [plain(name) for name in flat], "Value": [plain(value) for value in flat.values()]})
+
+
+def flatten(document: Mapping[str, object], prefix: str = "") -> dict[str, str]:
+    """A nested document as dotted names and text."""
+    flat: dict[str, str] = {}
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{name}.")
+        elif isinstance(value, (list, tuple)):
+            flat[f"{prefix}{name}"] = ", ".join(str(item) for item in value)
+        else:
+            flat[f"{prefix}{name}"] = "not known" if value is None else str(value)
+    return flat
+
+
+def _result(row: ResultRow) -> tuple[object, ...]:
+    return (
+        run_address(row.run_id, row.measurement_id),
+        row.workload_title or row.workload,
+        scenario_title(row.scenario),
+        hardware_name(row),
+        row.backend,
+        _target(row),
+        row.status,
+        _three(row.p50_ms),
+        _three(row.p90_ms),
+        _three(row.p99_ms),
+        _three(row.throughput_per_s),
+        _three(row.accuracy_value, 100),
+        _three(row.energy_j, 1000),
+        _three(row.peak_rss_mb),
+        row.batch,
+        row.effective_threads if row.effective_threads is not None else row.threads,
+        row.effective_precision or "not known",
+        row.reason or "",
+        row.device,
+        source_name(row),
+        when(row.started_at).removesuffix(" UTC"),
+    )
+
+
+def _target(row: ResultRow) -> str:
+    """The requested target, and what really ran where that is something else."""
+    if row.effective_target in (None, row.target):
+        return row.target
+    return f"{row.target} (ran on {row.effective_target})"
+
+
+def _three(value: float | None, factor: float = 1) -> float | None:
+    return None if value is None else significant(value * factor)
+
+
+def _csv(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(headers)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _csv_cell(value: Any) -> str:
+    import json
+
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, (dict, list, tuple)):
+        return spreadsheet_safe(json.dumps(value, sort_keys=True))
+    return spreadsheet_safe(value) if isinstance(value, str) else repr(value)

@@ -1,0 +1,59 @@
+"""How numbers and foreign text are written: three significant figures, units beside them, markdown taken at its word."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:^=&])")
+_LINES = re.compile(r"[\r\n\t\x00-\x1f\x7f]+")
+
+
+def significant(value: float, figures: int = 3) -> float:
+    """Round to significant figures: 0.476417 -> 0.476, 38062.3 -> 38100."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    return round(value, figures - 1 - math.floor(math.log10(abs(value))))
+
+
+def number(value: float | None, missing: str = "") -> str:
+    """Three significant figures, never scientific between 1e-4 and 1e9, thousands set off: "38,100", "0.476"."""
+    if value is None:
+        return missing
+    rounded = significant(value)
+    if rounded == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(rounded)))
+    if not -4 <= magnitude < 9:
+        return f"{rounded:.2e}"
+    return f"{rounded:,.{max(0, 2 - magnitude)}f}"
+
+
+def ratio(value: float | None) -> str:
+    """A ratio to the baseline: "1.93 x"; two decimals would hide what is far below one."""
+    return "" if value is None else f"{number(value)} ×"
+
+
+def when(moment: datetime | None) -> str:
+    """A time in UTC, to the minute."""
+    if moment is None:
+        return ""
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC)
+    return moment.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def plain(text: object) -> str:
+    """Text of a device, a file or a person for a place that reads markdown: shown as it is, in one line, never as markup."""
+    return _MARKDOWN.sub(r"\\\1", _LINES.sub(" ", str(text)))
+
+
+def spreadsheet_safe(text: str) -> str:
+    """Text for a CSV cell: what a spreadsheet would run as a formula begins with an apostrophe instead."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def unit_title(title: str, unit: str) -> str:
+    """A column's header with its unit: "p50 (ms)"."""
+    return f"{title} ({unit})" if unit else title

@@ -1,0 +1,317 @@
+"""The figures of one measurement beside a baseline: value, unit, which statistic it is, ratio, and what differs.
+
+Pure. Nothing here judges; a ratio is only given where both sides are the same statistic of the same thing, and where it is
+not given the reason says why. Percentiles follow LoadGen (zero-based index floor(n p) of the sorted samples).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+Better = Literal["lower", "higher"]
+
+PERCENTILES = ("p50", "p90", "p99")
+THROUGHPUT_SCENARIOS = frozenset({"offline", "server"})
+STATISTICS = {
+    "early_stopping_p90_latency": "early-stopping p90 estimate",
+    "early_stopping_p99_latency": "early-stopping p99 estimate",
+    "samples_per_second": "samples per second",
+    "scheduled_samples_per_second": "scheduled samples per second",
+    "completed_samples_per_second": "completed samples per second",
+}
+
+
+class ComparableRow(Protocol):
+    """What a measurement must say about itself to be compared; `db.queries.ResultRow` does."""
+
+    @property
+    def measurement_id(self) -> str: ...
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def ingest_sequence(self) -> int: ...
+    @property
+    def source_kind(self) -> str: ...
+    @property
+    def source_name(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def hardware_model(self) -> str | None: ...
+    @property
+    def unit_count(self) -> int | None: ...
+    @property
+    def workload(self) -> str: ...
+    @property
+    def family(self) -> str | None: ...
+    @property
+    def workload_title(self) -> str | None: ...
+    @property
+    def dataset(self) -> str | None: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def scenario(self) -> str: ...
+    @property
+    def scenario_parameters(self) -> Mapping[str, Any]: ...
+    @property
+    def batch(self) -> int | None: ...
+    @property
+    def threads(self) -> int | None: ...
+    @property
+    def streams(self) -> int | None: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def artifact_format(self) -> str | None: ...
+    @property
+    def artifact_precision(self) -> str | None: ...
+    @property
+    def artifact_sha256(self) -> str | None: ...
+    @property
+    def requested_precision(self) -> str | None: ...
+    @property
+    def effective_target(self) -> str | None: ...
+    @property
+    def effective_precision(self) -> str | None: ...
+    @property
+    def effective_threads(self) -> int | None: ...
+    @property
+    def runtime(self) -> str | None: ...
+    @property
+    def runtime_version(self) -> str | None: ...
+    @property
+    def p50_ms(self) -> float | None: ...
+    @property
+    def p90_ms(self) -> float | None: ...
+    @property
+    def p99_ms(self) -> float | None: ...
+    @property
+    def throughput_per_s(self) -> float | None: ...
+    @property
+    def official_metric(self) -> str | None: ...
+    @property
+    def official_value(self) -> float | None: ...
+    @property
+    def official_unit(self) -> str | None: ...
+    @property
+    def energy_j(self) -> float | None: ...
+    @property
+    def energy_scope(self) -> str | None: ...
+    @property
+    def energy_reason(self) -> str | None: ...
+    @property
+    def accuracy_metric(self) -> str | None: ...
+    @property
+    def accuracy_value(self) -> float | None: ...
+    @property
+    def accuracy_reason(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a measurement. `ratio` is value over the baseline's value; None with `ratio_reason`."""
+
+    metric: str  # "p50", "p90", "p99", "official", "throughput", "energy", "accuracy"
+    statistic: str  # in words: "p90", "early-stopping p90 estimate"
+    unit: str
+    better: Better
+    value: float | None
+    reason: str | None = None  # why there is no value
+    ratio: float | None = None
+    ratio_reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same as in the baseline, or that is not known on one side."""
+
+    field: str  # "weights", "precision", ...
+    here: str
+    baseline: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.here} (baseline: {self.baseline})"
+
+
+def headline_metric(scenario: str) -> str:
+    """The figure that a scenario is about: samples per second where load is offered in bulk, else the median latency."""
+    return "throughput" if scenario in THROUGHPUT_SCENARIOS else "p50"
+
+
+def figures_of(row: ComparableRow, baseline: ComparableRow | None) -> tuple[Figure, ...]:
+    """All figures of `row`, each beside the baseline's, in a fixed order."""
+    found = [_percentile(row, baseline, name) for name in PERCENTILES]
+    if row.official_value is not None and row.official_unit == "ms":
+        found.append(_official_latency(row, baseline))
+    return (*found, _throughput(row, baseline), _energy(row, baseline), _accuracy(row, baseline))
+
+
+def differences_of(row: ComparableRow, baseline: ComparableRow) -> tuple[Difference, ...]:
+    """What is not the same as in the baseline, besides hardware and backend, which name the system itself."""
+    pairs: list[tuple[str, str | None, str | None]] = [
+        ("weights", _weights(row), _weights(baseline)),
+        ("model format", row.artifact_format, baseline.artifact_format),
+        ("precision", _precision(row), _precision(baseline)),
+        ("batch", _text(row.batch), _text(baseline.batch)),
+        ("threads", _text(row.effective_threads or row.threads), _text(baseline.effective_threads or baseline.threads)),
+        ("streams", _text(row.streams), _text(baseline.streams)),
+        ("runtime", _runtime(row), _runtime(baseline)),
+        ("samples per query", _samples_per_query(row), _samples_per_query(baseline)),
+        ("source", row.source_name, baseline.source_name),
+        ("statistic", _statistic(row), _statistic(baseline)),
+    ]
+    return tuple(Difference(name, _known(a), _known(b)) for name, a, b in pairs if a != b)
+
+
+def _percentile(row: ComparableRow, baseline: ComparableRow | None, name: str) -> Figure:
+    value = _latency(row, name)
+    reason = None if value is not None else _latency_reason(row)
+    other = _latency(baseline, name) if baseline is not None else None
+    return _figure(name, name, "ms", "lower", value, reason, other, baseline)
+
+
+def _official_latency(row: ComparableRow, baseline: ComparableRow | None) -> Figure:
+    """The value that the source itself declares; over the baseline's declared one, if it is the same statistic."""
+    statistic = statistic_name(row.official_metric)
+    same = baseline is not None and baseline.official_metric == row.official_metric
+    other = baseline.official_value if baseline is not None and same else None
+    return _figure("official", statistic, "ms", "lower", row.official_value, None, other, baseline)
+
+
+def _throughput(row: ComparableRow, baseline: ComparableRow | None) -> Figure:
+    value = _rate(row)
+    other = _rate(baseline) if baseline is not None else None
+    reason = None if value is not None else "not given by the source" if _imported(row) else "not measured"
+    return _figure("throughput", _rate_statistic(row), "samples/s", "higher", value, reason, other, baseline)
+
+
+def _energy(row: ComparableRow, baseline: ComparableRow | None) -> Figure:
+    value = None if row.energy_j is None else row.energy_j * 1000
+    other = None if baseline is None or baseline.energy_j is None else baseline.energy_j * 1000
+    reason = None if value is not None else row.energy_reason or "not measured"
+    statistic = f"energy per inference, {row.energy_scope}" if row.energy_scope else "energy per inference"
+    figure = _figure("energy", statistic, "mJ", "lower", value, reason, other, baseline)
+    refusal = None
+    if figure.ratio is not None and baseline is not None:
+        if row.energy_scope is None or row.energy_scope != baseline.energy_scope:
+            refusal = f"measured at {_known(row.energy_scope)}, the baseline at {_known(baseline.energy_scope)}"
+        elif _seeded(row) or _seeded(baseline):
+            refusal = "seeded weights change power"  # published: data values alone move a GPU's power by 40 % and more
+    return replace(figure, ratio=None, ratio_reason=refusal) if refusal else figure
+
+
+def _accuracy(row: ComparableRow, baseline: ComparableRow | None) -> Figure:
+    value = None if row.accuracy_value is None else row.accuracy_value * 100
+    reason = None if value is not None else row.accuracy_reason or "not measured"
+    statistic = row.accuracy_metric or "accuracy"
+    other = None
+    if baseline is not None and baseline.accuracy_value is not None:
+        other = baseline.accuracy_value * 100
+    figure = _figure("accuracy", statistic, "%", "higher", value, reason, other, baseline)
+    if figure.ratio is not None and baseline is not None:
+        same = (row.accuracy_metric, row.dataset) == (baseline.accuracy_metric, baseline.dataset)
+        if not same or row.dataset is None:
+            return replace(figure, ratio=None, ratio_reason="other metric or other data")
+    return figure
+
+
+def _figure(
+    metric: str,
+    statistic: str,
+    unit: str,
+    better: Better,
+    value: float | None,
+    reason: str | None,
+    other: float | None,
+    baseline: ComparableRow | None,
+) -> Figure:
+    ratio, why = None, None
+    if baseline is None:
+        why = "the baseline has no result here"
+    elif value is None:
+        why = reason
+    elif other is None:
+        why = f"the baseline has no {statistic}"
+    elif other <= 0:
+        why = "the baseline's value is zero"
+    else:
+        ratio = value / other
+    return Figure(metric, statistic, unit, better, value, reason, ratio, why)
+
+
+def _latency(row: ComparableRow, name: str) -> float | None:
+    return {"p50": row.p50_ms, "p90": row.p90_ms, "p99": row.p99_ms}[name]
+
+
+def _latency_reason(row: ComparableRow) -> str:
+    if row.scenario == "offline":
+        return "offline queue times are no latency"
+    return "not given by the source" if _imported(row) else "too few samples, or not measured"
+
+
+def _rate(row: ComparableRow) -> float | None:
+    """Samples per second: what the source declares where the scenario is about it, else what was counted."""
+    declared = row.official_value if row.official_unit == "samples/s" else None
+    return declared if declared is not None else row.throughput_per_s
+
+
+def _rate_statistic(row: ComparableRow) -> str:
+    if row.official_value is not None and row.official_unit == "samples/s":
+        return statistic_name(row.official_metric)
+    return "samples per second"
+
+
+def statistic_name(metric: str | None) -> str:
+    """A declared metric's name in words."""
+    return STATISTICS.get(metric or "", (metric or "declared value").replace("_", " "))
+
+
+def _statistic(row: ComparableRow) -> str:
+    """What the source declares as its result: not the same thing as our plain percentiles."""
+    if row.scenario in THROUGHPUT_SCENARIOS:
+        return _rate_statistic(row)
+    return "plain percentiles" if row.official_metric is None else f"declares the {statistic_name(row.official_metric)}"
+
+
+def _weights(row: ComparableRow) -> str:
+    return row.workload_title or row.workload
+
+
+def _precision(row: ComparableRow) -> str | None:
+    """Effective precision; where the runtime does not tell, it is not known, whatever was asked for."""
+    return row.effective_precision
+
+
+def _runtime(row: ComparableRow) -> str | None:
+    text = " ".join(part for part in (row.runtime, row.runtime_version) if part)
+    return text or None
+
+
+def _samples_per_query(row: ComparableRow) -> str | None:
+    """Latency is per query, so its size counts; elsewhere a query's size changes no number that is shown."""
+    if row.scenario == "single_stream":
+        return "1"
+    return _text(row.scenario_parameters.get("samples_per_query")) if row.scenario == "multi_stream" else None
+
+
+def _seeded(row: ComparableRow) -> bool:
+    return "seeded" in row.workload
+
+
+def _imported(row: ComparableRow) -> bool:
+    return row.source_kind == "imported"
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _known(value: str | None) -> str:
+    return "not known" if value is None else value
