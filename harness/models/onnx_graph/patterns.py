@@ -49,9 +49,8 @@ def _gelu_around(look: _Look, erf: Node) -> tuple[str, Node, list[Node]] | None:
     scaled = look.producers.get(erf.inputs[0])
     if scaled is None or look.only_reader(scaled.output, "Erf") is None:
         return None
-    if scaled.op == "Div" and look.near(scaled.inputs[1], math.sqrt(2)):
-        source = scaled.inputs[0]
-    elif scaled.op == "Mul" and look.near(scaled.inputs[1], math.sqrt(0.5)):
+    divided = scaled.op == "Div" and look.near(scaled.inputs[1], math.sqrt(2))
+    if divided or (scaled.op == "Mul" and look.near(scaled.inputs[1], math.sqrt(0.5))):
         source = scaled.inputs[0]
     elif scaled.op == "Mul" and look.near(scaled.inputs[0], math.sqrt(0.5)):
         source = scaled.inputs[1]

@@ -19,7 +19,9 @@ MAX_NODES = 50_000
 MAX_CONSTANT_BYTES = 2**29  # one computed constant; the largest real one here is MiniLM's 47 MB embedding
 
 # Their outputs are not determined by their inputs.
-_RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
+_RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+)
 
 
 def parse_model(onnx_bytes: bytes) -> Any:
@@ -59,10 +61,9 @@ def read_graph(onnx_bytes: bytes, batch: int, input_shapes: Mapping[str, tuple[i
     `input_shapes` pins inputs by name, overriding what the file says; a 0 in it, and an unknown first dimension of other
     inputs, become `batch`. Other unknown dimensions raise a ModelError that names the input.
     """
-    import onnx
+    model = parse_model(onnx_bytes)
     from onnx import numpy_helper
 
-    model = parse_model(onnx_bytes)
     if batch < 1:
         raise ModelError(f"A model cannot be made for a batch of {batch}.", "Ask for a batch of 1 or more.")
     opsets = {entry.domain: entry.version for entry in model.opset_import}
@@ -73,17 +74,16 @@ def read_graph(onnx_bytes: bytes, batch: int, input_shapes: Mapping[str, tuple[i
     types = {name: TensorType(value.dtype, tuple(value.shape)) for name, value in constants.items()}
 
     pins = dict(input_shapes or {})
-    inputs = []
-    for value in model.graph.input:
-        if value.name in constants:  # before IR version 4 every weight was also listed as an input
-            continue
-        types[value.name] = _input_type(value, batch, pins.pop(value.name, None))
-        inputs.append(value.name)
-    if pins:
+    # Before IR version 4 every weight was also listed as an input.
+    ports = [value for value in model.graph.input if value.name not in constants]
+    inputs = [value.name for value in ports]
+    stray = next((name for name in pins if name not in inputs), None)
+    if stray is not None:
         raise ModelError(
-            f"A shape is given for input '{next(iter(pins))}', which the model has not.",
-            f"Its inputs are: {', '.join(inputs)}.",
+            f"A shape is given for input '{stray}', which the model has not.", f"Its inputs are: {', '.join(inputs)}."
         )
+    for value in ports:
+        types[value.name] = _input_type(value, batch, pins.get(value.name))
 
     graph = Graph([], constants, types, inputs, [value.name for value in model.graph.output])
     folder = _Folder(graph, model, opsets)
@@ -94,7 +94,6 @@ def read_graph(onnx_bytes: bytes, batch: int, input_shapes: Mapping[str, tuple[i
             raise ModelError(f"Output '{name}' of the ONNX model is a constant.", TORCH_ROUTE_FIX)
         if name not in graph.types:
             raise ModelError(f"Output '{name}' of the ONNX model is computed by no node.", "Check the file.")
-    del onnx
     graph.drop_unused()
     return graph
 
@@ -146,7 +145,9 @@ class _Folder:
             raise node.refuse(f"it is of the domain '{domain}', not a standard ONNX operator")
         for needed in node.inputs:
             if needed and needed not in self.graph.types:
-                raise ModelError(f"Node '{name}' reads '{needed}', which nothing before it computes.", "Check the file.")
+                raise ModelError(
+                    f"Node '{name}' reads '{needed}', which nothing before it computes.", "Check the file."
+                )
 
         graph = self.graph
         if node.op == "Shape":
@@ -206,7 +207,12 @@ class _Folder:
         try:
             schema = onnx.defs.get_schema(node.op, node.opset, "")
             found = shape_inference.infer_node_outputs(
-                schema, proto, types, data, opset_imports=list(self.model.opset_import), ir_version=self.model.ir_version
+                schema,
+                proto,
+                types,
+                data,
+                opset_imports=list(self.model.opset_import),
+                ir_version=self.model.ir_version,
             )
         except Exception as error:
             reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
@@ -215,7 +221,11 @@ class _Folder:
             if not name:
                 continue
             tensor = found[name].tensor_type if name in found else None
-            if tensor is None or not tensor.HasField("shape") or any(not d.HasField("dim_value") for d in tensor.shape.dim):
+            if (
+                tensor is None
+                or not tensor.HasField("shape")
+                or any(not d.HasField("dim_value") for d in tensor.shape.dim)
+            ):
                 raise node.refuse("the shape of its output depends on the data, not only on the inputs' shapes")
             dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
             graph.types[name] = TensorType(dtype, tuple(d.dim_value for d in tensor.shape.dim))

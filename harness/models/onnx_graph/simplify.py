@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.models.onnx_graph.graph import Graph, Node, TensorType
+from harness.models.onnx_graph.graph import Array, Graph, Node
 from harness.models.onnx_graph.patterns import match_gelu, match_layer_norm
 
 
@@ -75,13 +75,13 @@ def _normalise_clips(graph: Graph) -> None:
             node.op = "Relu"
 
 
-def _channels_first(graph: Graph, node: Node) -> np.ndarray:  # type: ignore[type-arg]
+def _channels_first(graph: Graph, node: Node) -> Array:
     """The weights of a Conv or ConvTranspose with output channels in axis 0 (a view; ConvTranspose: one group only)."""
     weights = graph.constants[node.inputs[1]]
     return weights if node.op == "Conv" else weights.swapaxes(0, 1)
 
 
-def _scale_output(graph: Graph, node: Node, scale: np.ndarray, shift: np.ndarray) -> None:  # type: ignore[type-arg]
+def _scale_output(graph: Graph, node: Node, scale: Array, shift: Array) -> None:
     """Let a convolution with constant weights compute `scale * y + shift` per output channel."""
     weights = _channels_first(graph, node)
     scaled = weights * scale.reshape(-1, *[1] * (weights.ndim - 1))
@@ -253,9 +253,12 @@ def _pool_and_flatten(graph: Graph) -> None:
         node.op, node.attributes = "ReduceMean", {"axes": axes, "keepdims": 1}
         node.opset = 13  # axes as an attribute
         followers = graph.consumers().get(node.output, [])
-        if len(followers) != 1 or node.output in graph.outputs or followers[0].op not in ("Flatten", "Reshape", "Squeeze"):
+        if (
+            len(followers) != 1
+            or node.output in graph.outputs
+            or followers[0].op not in ("Flatten", "Reshape", "Squeeze")
+        ):
             continue
         if graph.types[followers[0].output].shape == source.shape[:2]:
             node.attributes["keepdims"] = 0
             _take_over(graph, node, followers[0])
-    assert all(isinstance(known, TensorType) for known in graph.types.values())

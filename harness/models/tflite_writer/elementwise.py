@@ -1,4 +1,4 @@
-"""Element-wise operators: they take their operands in the layout that is there, so a feature map is never transposed for them."""
+"""Element-wise operators: they take their operands in the layout that is there, so feature maps stay as they are."""
 
 from __future__ import annotations
 

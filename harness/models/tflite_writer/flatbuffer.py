@@ -78,7 +78,8 @@ class FlatModel:
 
     def constant(self, value: Array, name: str) -> Tensor:
         """A constant tensor; the same content is stored once."""
-        data = np.ascontiguousarray(value).reshape(value.shape)  # ascontiguousarray alone makes a scalar one-dimensional
+        # ascontiguousarray alone makes a scalar one-dimensional
+        data: Array = np.ascontiguousarray(value).reshape(value.shape)
         key = (str(data.dtype), tuple(data.shape), hashlib.sha256(data.tobytes()).digest())
         if key not in self._constants:
             self._buffers.append(data.reshape(-1).view(np.uint8))
@@ -109,7 +110,7 @@ class FlatModel:
         options: tuple[str, Mapping[str, Any]] | None = None,
         version: int = 1,
     ) -> None:
-        """Append an operator. None among the inputs is an absent optional one. `version` is the lowest that has the feature."""
+        """Append an operator. None is an absent optional input; `version` the lowest that has the feature."""
         number = getattr(self._schema.BuiltinOperator, code)
         made = self._schema.OperatorT()
         made.opcodeIndex = self._codes.setdefault((number, version), len(self._codes))

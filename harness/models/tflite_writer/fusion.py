@@ -42,7 +42,7 @@ def _fuse_activations(graph: Graph) -> None:
 
 
 def _fuse_transposes(graph: Graph) -> None:
-    """MatMul(a, Transpose(b)): let BATCH_MATMUL read b transposed. What stays of the transpose moves whole rows, or nothing."""
+    """MatMul(a, Transpose(b)): let BATCH_MATMUL read b transposed; what is left of the transpose moves whole rows."""
     for node in [n for n in graph.nodes if n.op == "MatMul"]:
         transpose = graph.producers().get(node.inputs[1])
         if transpose is None or transpose.op != "Transpose" or transpose.output in graph.outputs:

@@ -19,7 +19,9 @@ def linear(writer: Writer, node: Node) -> None:
     keep = len(source.shape) != 2
     options = {"keepNumDims": keep, "fusedActivationFunction": ACTIVATIONS[node.attributes.get("activation", "")]}
     output = writer.make(node.output)
-    writer.emit("FULLY_CONNECTED", [source, weights, biases], [output], ("FullyConnectedOptions", options), 5 if keep else 1)
+    writer.emit(
+        "FULLY_CONNECTED", [source, weights, biases], [output], ("FullyConnectedOptions", options), 5 if keep else 1
+    )
 
 
 def matmul(writer: Writer, node: Node) -> None:

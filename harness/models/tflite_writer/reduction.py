@@ -89,7 +89,9 @@ def layer_norm(writer: Writer, node: Node) -> None:
     source = writer.want(node.inputs[0])
     row = (*source_shape[:-1], 1)
 
-    def step(code: str, inputs: list[Tensor], name: str, shape: tuple[int, ...], options: str, **values: bool) -> Tensor:
+    def step(
+        code: str, inputs: list[Tensor], name: str, shape: tuple[int, ...], options: str, **values: bool
+    ) -> Tensor:
         made = writer.temporary(f"{node.output}_{name}", "float32", shape)
         writer.emit(code, inputs, [made], (options, values))
         return made

@@ -20,7 +20,11 @@ def transpose(writer: Writer, node: Node) -> None:
     name = node.inputs[0]
     rank = len(writer.shape(name))
     permutation = tuple(int(a) for a in node.attributes.get("perm", range(rank - 1, -1, -1)))
-    if permutation == TO_NHWC and writer.has_nhwc(name) and writer.alias(node.output, writer.want(name, "nhwc"), "plain"):
+    if (
+        permutation == TO_NHWC
+        and writer.has_nhwc(name)
+        and writer.alias(node.output, writer.want(name, "nhwc"), "plain")
+    ):
         return
     if permutation == TO_NCHW and not writer.has_nhwc(name) and writer.alias(node.output, writer.want(name), "nhwc"):
         return
@@ -75,7 +79,9 @@ def slice_(writer: Writer, node: Node) -> None:
     _emit_slice(writer, node.inputs[0], node.output, begin, size, stride)
 
 
-def _emit_slice(writer: Writer, name: str, output_name: str, begin: list[int], size: list[int], stride: list[int]) -> None:
+def _emit_slice(
+    writer: Writer, name: str, output_name: str, begin: list[int], size: list[int], stride: list[int]
+) -> None:
     layout = common_layout(writer, [name], output_name)
     order = TO_NHWC if layout == "nhwc" else range(len(begin))
     begin, size, stride = ([values[axis] for axis in order] for values in (begin, size, stride))

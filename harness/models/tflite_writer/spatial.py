@@ -55,7 +55,9 @@ def windows(writer: Writer, node: Node, kernel: tuple[int, ...]) -> list[Window]
     """The two windows of a Conv or pool, with auto_pad worked out as the ONNX specification says."""
     source, output = writer.shape(node.inputs[0]), writer.shape(node.output)
     if len(source) != 4:
-        raise node.refuse(f"its input has {len(source) - 2} spatial dimensions, only 2 are written", "The TFLite writer")
+        raise node.refuse(
+            f"its input has {len(source) - 2} spatial dimensions, only 2 are written", "The TFLite writer"
+        )
     strides = node.attributes.get("strides", [1, 1])
     dilations = node.attributes.get("dilations", [1, 1])
     pads = list(node.attributes.get("pads", [0, 0, 0, 0]))
@@ -121,7 +123,11 @@ def conv(writer: Writer, node: Node) -> None:
         options["depthMultiplier"] = channels_out // group
         dilated = any(w.dilation > 1 for w in axes)
         writer.emit(
-            "DEPTHWISE_CONV_2D", [source, filters, biases], [output], ("DepthwiseConv2DOptions", options), 2 if dilated else 1
+            "DEPTHWISE_CONV_2D",
+            [source, filters, biases],
+            [output],
+            ("DepthwiseConv2DOptions", options),
+            2 if dilated else 1,
         )
         return
     filters = writer.model.constant(weights.transpose(0, 2, 3, 1), node.inputs[1])
@@ -141,14 +147,15 @@ def conv_transpose(writer: Writer, node: Node) -> None:
     begins, fulls = [], []
     for axis in range(2):
         full = (source_shape[axis + 2] - 1) * strides[axis] + weights.shape[axis + 2]
-        begins.append(_transposed_begin(node, axis, full, out_shape[axis + 2], strides[axis]))
+        begins.append(_transposed_begin(node, axis, full, out_shape[axis + 2]))
         fulls.append(full)
     if any(begin < 0 or begin + out_shape[axis + 2] > fulls[axis] for axis, begin in enumerate(begins)):
         raise node.refuse("its output padding exceeds its padding", "The TFLite writer")
     exact = all(full == out_shape[axis + 2] for axis, full in enumerate(fulls))
     same = all(
-        begin == (fulls[axis] - out_shape[axis + 2]) // 2 and source_shape[axis + 2] == -(-out_shape[axis + 2] // strides[axis])
-        for axis, begin in enumerate(begins)
+        begins[axis] == (fulls[axis] - out_shape[axis + 2]) // 2
+        and source_shape[axis + 2] == -(-out_shape[axis + 2] // strides[axis])
+        for axis in range(2)
     )
     source = writer.want(node.inputs[0], "nhwc")
     filters = writer.model.constant(weights.transpose(1, 2, 3, 0), node.inputs[1])
@@ -172,11 +179,11 @@ def conv_transpose(writer: Writer, node: Node) -> None:
         writer.emit("SLICE", [target, begin, writer.integers(output.shape)], [output], ("SliceOptions", {}))
 
 
-def _transposed_begin(node: Node, axis: int, full: int, out: int, stride: int) -> int:
+def _transposed_begin(node: Node, axis: int, full: int, out: int) -> int:
     """How many cells ONNX cuts before the output of a transposed convolution."""
     auto = node.attributes.get("auto_pad", b"NOTSET")
     auto = auto.decode() if isinstance(auto, bytes) else auto
-    total = full + list(node.attributes.get("output_padding", [0, 0]))[axis] - out
+    total = full + int(node.attributes.get("output_padding", [0, 0])[axis]) - out
     if auto == "SAME_UPPER":
         return total // 2
     if auto == "SAME_LOWER":
@@ -202,7 +209,7 @@ def max_pool(writer: Writer, node: Node) -> None:
 
 
 def average_pool(writer: Writer, node: Node) -> None:
-    """AVERAGE_POOL_2D. TFLite's leaves padded cells out of the mean; where ONNX's windows differ, a factor per cell corrects."""
+    """AVERAGE_POOL_2D, which leaves padded cells out; where ONNX's windows differ, a factor per cell corrects."""
     axes = windows(writer, node, tuple(node.attributes["kernel_shape"]))
     if any(w.dilation != 1 for w in axes):
         raise node.refuse("a dilated pool has no counterpart", "The TFLite writer")
@@ -219,7 +226,9 @@ def average_pool(writer: Writer, node: Node) -> None:
         _pool(writer, node, "AVERAGE_POOL_2D", source, axes, VALID, writer.make(node.output, "nhwc"))
         return
     counts = [
-        np.array([min(i * w.stride - w.before + w.kernel, w.size) - max(i * w.stride - w.before, 0) for i in range(w.out)])
+        np.array(
+            [min(i * w.stride - w.before + w.kernel, w.size) - max(i * w.stride - w.before, 0) for i in range(w.out)]
+        )
         for w in axes
     ]
     factor = axes[0].kernel * axes[1].kernel / (counts[0][:, None] * counts[1][None, :])
@@ -247,7 +256,9 @@ def _pool(
         "strideW": axes[1].stride,
         "filterHeight": axes[0].kernel,
         "filterWidth": axes[1].kernel,
-        "fusedActivationFunction": ACTIVATIONS[node.attributes.get("activation", "") if activation is None else activation],
+        "fusedActivationFunction": ACTIVATIONS[
+            node.attributes.get("activation", "") if activation is None else activation
+        ],
     }
     writer.emit(code, [source], [output], ("Pool2DOptions", options))
 
@@ -262,7 +273,7 @@ def resize(writer: Writer, node: Node) -> None:
     rounding = _text(node, "nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")
     whole = all(out_shape[a] % source_shape[a] == 0 for a in (2, 3))
     if mode == "nearest":
-        floors = place_by == "asymmetric" and (rounding == "floor" or (whole and _all_equal(node, out_shape, source_shape)))
+        floors = place_by == "asymmetric" and rounding == "floor"
         halves = place_by in ("half_pixel", "pytorch_half_pixel") and whole and rounding.startswith("round")
         if not floors and not halves:
             raise node.refuse(f"nearest with {place_by} and {rounding} has no counterpart", "The TFLite writer")
@@ -279,11 +290,6 @@ def resize(writer: Writer, node: Node) -> None:
         raise node.refuse(f"the mode {mode} with {place_by} has no counterpart", "The TFLite writer")
     source = writer.want(node.inputs[0], "nhwc")
     writer.emit(code, [source, writer.integers(out_shape[2:])], [writer.make(node.output, "nhwc")], options, version)
-
-
-def _all_equal(node: Node, out_shape: tuple[int, ...], source_shape: tuple[int, ...]) -> bool:
-    """Whether nothing is resized: then every rounding is alike."""
-    return out_shape == source_shape
 
 
 def _text(node: Node, key: str, default: str) -> str:

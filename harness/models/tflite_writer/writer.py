@@ -1,4 +1,4 @@
-"""Walks the graph and writes each operator; keeps every value in the layout in which it is there, transposing only on demand.
+"""Walks the graph and writes each operator; values stay in the layout in which they are made until another is wanted.
 
 A value of rank 4 may exist as `plain` (ONNX's order) or `nhwc`, or both. Spatial operators make and want NHWC,
 element-wise ones take what is there, everything else wants plain.
@@ -79,7 +79,7 @@ class Writer:
             source = next(iter(there.values()))
             made = self.model.tensor(f"{name}_{layout}", source.dtype, _in_layout(shape, layout))
             if _same_order(shape):
-                self.emit("RESHAPE", [source, self.integers(made.shape)], [made], ("ReshapeOptions", {"newShape": list(made.shape)}))
+                self.reshape(source, made)
             else:
                 self.emit("TRANSPOSE", [source, self.integers(permutation)], [made], ("TransposeOptions", {}))
             there[layout] = made
@@ -98,7 +98,9 @@ class Writer:
         if value.dtype == np.int64:
             limits = np.iinfo(np.int32)
             if value.size and (value.min() < limits.min or value.max() > limits.max):
-                raise ModelError(f"Constant '{name}' holds 64-bit integers beyond 32 bits, which the TFLite writer narrows.")
+                raise ModelError(
+                    f"Constant '{name}' holds 64-bit integers beyond 32 bits, which the TFLite writer narrows."
+                )
             value = value.astype(np.int32)
         return self.model.constant(value, name)
 
@@ -142,7 +144,8 @@ class Writer:
 
     def reshape(self, source: Tensor, target: Tensor) -> None:
         """Append a RESHAPE of one tensor into another."""
-        self.emit("RESHAPE", [source, self.integers(target.shape)], [target], ("ReshapeOptions", {"newShape": list(target.shape)}))
+        options = ("ReshapeOptions", {"newShape": list(target.shape)})
+        self.emit("RESHAPE", [source, self.integers(target.shape)], [target], options)
 
     # Ends of the graph
 
