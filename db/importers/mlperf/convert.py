@@ -1,0 +1,349 @@
+"""From the files of one MLPerf result to one run record. Pure, and the same bytes give the same record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID, uuid5
+
+from db.importers.mlperf.accuracy import AccuracyFile, read_accuracy
+from db.importers.mlperf.benchmarks import Benchmark, benchmark_of, precision_in_name
+from db.importers.mlperf.power import busiest_window, read_power_log
+from db.importers.mlperf.summary import Summary, read_summary
+from db.importers.mlperf.system import System, read_system
+from db.importers.mlperf.tree import Place, SourceFile
+from harness.canonical import digest_of
+from harness.errors import RecordError
+from harness.records import (
+    Accuracy,
+    Case,
+    Device,
+    Effective,
+    Energy,
+    Environment,
+    Flag,
+    Latency,
+    Measurement,
+    Official,
+    Quantile,
+    Run,
+    Source,
+    SuiteRef,
+)
+
+T = TypeVar("T")
+NAMESPACE = UUID("b7a1c1a2-6f2d-5d43-9a55-2f7e7d1f3f10")  # of identifiers made from imported content
+LICENCE = "Apache-2.0"
+BATCH_NOT_TOLD = 0  # a case's batch cannot be null; 0 stands for "the source does not tell"
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class Release:
+    """A published round of MLPerf Inference."""
+
+    version: str  # "v3.0"
+    published: str  # day, ISO 8601
+
+
+@dataclass(frozen=True)
+class Files:
+    """What belongs to one result."""
+
+    place: Place
+    summary: SourceFile
+    system: SourceFile
+    accuracy: SourceFile | None
+    power: SourceFile | None
+
+
+class FileError(RecordError):
+    """A file of a tree that cannot be used: a sentence that names it."""
+
+    def __init__(self, location: str, why: object) -> None:
+        super().__init__(f"{location} was not imported: {why}.")
+
+
+def to_run(files: Files, release: Release) -> Run:
+    """Make the run record of one result. Raises FileError that names the file which cannot be used."""
+    place = files.place
+    summary = _reading(files.summary, read_summary)
+    system = _reading(files.system, read_system)
+    if (system.submitter, system.division) != (place.submitter, place.division):
+        raise FileError(
+            files.system.location,
+            f"it says {system.division}/{system.submitter}, but stands in {place.division}/{place.submitter}",
+        )
+    parts = [file for file in (files.summary, files.system, files.accuracy, files.power) if file is not None]
+    run_id = str(uuid5(NAMESPACE, digest_of([release.version, *([file.location, file.sha256] for file in parts)])))
+    measurement = _measurement(files, summary, system, str(uuid5(UUID(run_id), "measurement")))
+    return Run(
+        run_id=run_id,
+        status="complete",
+        device=Device(
+            name=f"{place.submitter} {place.system}",
+            uuid=str(uuid5(NAMESPACE, f"mlperf-inference/{release.version}/{place.submitter}/{place.system}")),
+            hardware_model=system.machine_model,
+            compute_units=system.units,
+            form=system.form,
+        ),
+        environment=Environment(
+            machine=system.hardware,
+            configuration=system.software,
+            conditions={"time": "Day of publication; the source does not tell when the test ran."},
+        ),
+        suite=SuiteRef("mlperf-inference", release.version, digest_of(["mlperf-inference", release.version])),
+        trigger="import",
+        started_at=f"{release.published}T00:00:00+00:00",
+        finished_at=None,
+        source=Source(
+            kind="imported",
+            name=f"MLPerf Inference {release.version}, {place.division}, {place.submitter}",
+            version=release.version,
+            licence=LICENCE,
+            attribution=(
+                f"Submitted by {place.submitter} to MLPerf Inference {release.version} ({place.division} division), "
+                "published by MLCommons under Apache-2.0. MLPerf is a trademark of MLCommons, which does not endorse this product."
+            ),
+            url=f"https://github.com/mlcommons/inference_results_{release.version}",
+            location=files.summary.location,
+        ),
+        measurements=(measurement,),
+    )
+
+
+def _reading(file: SourceFile, read: Callable[[str], T]) -> T:
+    """Read one file; what is wrong with it becomes a sentence that names it."""
+    try:
+        return read(file.text)
+    except RecordError as error:
+        raise FileError(file.location, error.what) from error
+
+
+def is_copy(scenario_folder: str, scenario: str) -> bool:
+    """Whether a summary stands in the folder of another scenario than it ran."""
+    return scenario_folder.lower().replace("_", "") != scenario.replace("_", "")
+
+
+def _measurement(files: Files, summary: Summary, system: System, measurement_id: str) -> Measurement:
+    benchmark = benchmark_of(files.place.benchmark)
+    case = _case(files.place, summary, system, benchmark)
+    accuracy_file = None if files.accuracy is None else _reading(files.accuracy, read_accuracy)
+    energy, power_flags = _energy(files, summary)
+    throughput = summary.samples_per_second or summary.completed_per_second or summary.qps_with_overhead
+    return Measurement(
+        measurement_id=measurement_id,
+        case=case,
+        case_key=case.key,
+        status="ok" if summary.valid else "invalid",
+        reason=None if summary.valid else _why_invalid(summary),
+        workload_family=benchmark.family,
+        workload_title=benchmark.title,
+        effective=Effective(
+            target=system.target,
+            compute_unit=system.unit,
+            runtime=system.framework,
+            details={
+                "source_files": {
+                    name: {"location": file.location, "sha256": file.sha256}
+                    for name in ("summary", "system", "accuracy", "power")
+                    if (file := getattr(files, name)) is not None
+                },
+                "loadgen_parameters": summary.parameters,
+                "qps_without_loadgen_overhead": summary.qps_without_overhead,
+                "p97_ms": None if summary.scenario == "offline" else _ms(summary.percentiles_ns.get("p97")),
+            },
+        ),
+        latency_ms=None if summary.scenario == "offline" else _latency(summary),
+        throughput_per_s=throughput,
+        official=_official(summary),
+        energy=energy,
+        accuracy=_accuracy(accuracy_file, files, benchmark),
+        flags=(*_flags(files, summary, system, benchmark, case), *power_flags),
+    )
+
+
+def _case(place: Place, summary: Summary, system: System, benchmark: Benchmark) -> Case:
+    """What was asked, as far as the source tells."""
+    parameters = (
+        {"min_duration_s": summary.parameters["min_duration (ms)"] / 1000} if _has(summary, "min_duration (ms)") else {}
+    )
+    if summary.scenario == "multi_stream" and _has(summary, "samples_per_query"):
+        parameters["samples_per_query"] = summary.parameters["samples_per_query"]
+    if summary.scenario == "server":
+        if _has(summary, "target_qps"):
+            parameters["target_qps"] = summary.parameters["target_qps"]
+        if _has(summary, "target_latency (ns)"):
+            parameters["target_latency_ms"] = summary.parameters["target_latency (ns)"] / NS_PER_MS
+    precision = benchmark.precision
+    if precision == "unknown":
+        precision = precision_in_name(place.system) or "unknown"
+    return Case(
+        workload=benchmark.workload,
+        dataset=benchmark.dataset,
+        source_weights=None,
+        artifact_precision=precision,
+        requested_precision="unknown",
+        backend=system.backend,
+        target=system.target or "unknown",
+        compute_unit=system.unit,
+        scenario=summary.scenario,
+        scenario_parameters=parameters,
+        batch=1 if summary.scenario == "single_stream" else BATCH_NOT_TOLD,
+    )
+
+
+def _has(summary: Summary, name: str) -> bool:
+    return name in summary.parameters
+
+
+def _ms(nanoseconds: int | None) -> float | None:
+    """Milliseconds; the nearest float to the printed whole number, so that it prints back the same digits."""
+    return None if nanoseconds is None else nanoseconds / NS_PER_MS
+
+
+def _latency(summary: Summary) -> Latency:
+    def quantile(name: str) -> Quantile:
+        value = _ms(summary.percentiles_ns.get(name))
+        reason = None if value is not None else "The summary does not print it."
+        return Quantile(value, method="LoadGen", reason=reason)
+
+    return Latency(
+        count=summary.queries,
+        mean=_ms(summary.mean_ns),
+        min=_ms(summary.min_ns),
+        max=_ms(summary.max_ns),
+        p50=quantile("p50"),
+        p90=quantile("p90"),
+        p95=quantile("p95"),
+        p99=quantile("p99"),
+        p99_9=quantile("p99_9"),
+    )
+
+
+def _official(summary: Summary) -> Official | None:
+    """The value that MLPerf ranks by: the early-stopping estimate of a latency, or the samples per second."""
+    percent = {"single_stream": "90", "multi_stream": "99"}.get(summary.scenario)
+    if percent is not None:
+        estimate = summary.early_stopping_ns.get(percent)
+        if estimate is None:
+            return None
+        return Official(f"early_stopping_p{percent}_latency", estimate / NS_PER_MS, "ms")
+    if summary.scenario == "offline" and summary.samples_per_second is not None:
+        return Official("samples_per_second", summary.samples_per_second, "samples/s")
+    if summary.scenario == "server":
+        if summary.scheduled_per_second is not None:
+            return Official("scheduled_samples_per_second", summary.scheduled_per_second, "samples/s")
+        if summary.completed_per_second is not None:
+            return Official("completed_samples_per_second", summary.completed_per_second, "samples/s")
+    return None
+
+
+def _accuracy(found: AccuracyFile | None, files: Files, benchmark: Benchmark) -> Accuracy:
+    if files.accuracy is None:
+        return Accuracy(
+            benchmark.metric or "unknown", None, "The submission holds no accuracy file beside this result."
+        )
+    if found is None:
+        if benchmark.metric is not None:
+            raise FileError(files.accuracy.location, f"it holds no {benchmark.metric} in MLPerf's form")
+        reason = f"{files.accuracy.location} holds no number of a kind that is known here (top-1 or SQuAD F1)."
+        return Accuracy("unknown", None, reason)
+    return Accuracy(
+        metric=found.metric,
+        value=found.value,
+        samples=found.samples,
+        dataset=benchmark.dataset,
+        details=found.details,
+        note=f"Printed as {found.printed} in {files.accuracy.location}.",
+    )
+
+
+def _why_invalid(summary: Summary) -> str:
+    parts = [f"not {name[0].lower()}{name[1:]}" for name in summary.unsatisfied]
+    why = f": {', '.join(parts)}" if parts else ""
+    advice = f" LoadGen recommends: {' '.join(summary.recommendations)}" if summary.recommendations else ""
+    return f"LoadGen calls this result INVALID{why}.{advice}"
+
+
+def _energy(files: Files, summary: Summary) -> tuple[Energy, tuple[Flag, ...]]:
+    """Energy of one inference from the analyser's log over the estimated window."""
+    if files.power is None:
+        return Energy(None, "The submission holds no power log for this result."), ()
+    log = _reading(files.power, read_power_log)
+    length = _test_length(summary)
+    if length is None:
+        return Energy(None, "The summary does not tell how long the test took, so the power log has no window."), ()
+    duration_s, inferences = length
+    try:
+        window = busiest_window(log, duration_s)
+    except RecordError as error:
+        return Energy(None, f"The power log {files.power.location} was not used: {error.what}."), ()
+    energy = Energy(
+        per_inference_j=window.mean_w * duration_s / inferences,
+        mean_w=window.mean_w,
+        source="spec-ptdaemon",
+        scope="wall",
+        method="trapezoid",
+        quality="estimated",
+        samples=window.readings,
+    )
+    message = (
+        f"The power log holds idle ends and nothing tells when the test ran: power is the mean of the {duration_s:.0f} s "
+        f"with the highest draw, {window.mean_w:.2f} W; the whole log's mean is {log.mean_w:.2f} W."
+    )
+    return energy, (Flag("power_window_estimated", message),)
+
+
+def _test_length(summary: Summary) -> tuple[float, float] | None:
+    """Seconds that the test took at least, and how many inferences it did in them. None where the summary does not tell.
+
+    Queries one after the other take count x mean; LoadGen goes on for its minimum duration at least. Offline is one
+    query of many samples at the printed rate. Server runs for its minimum duration at the completed rate.
+    """
+    shortest = summary.parameters.get("min_duration (ms)", 0) / 1000
+    per_query = summary.parameters.get("samples_per_query", 0)
+    if summary.scenario in {"single_stream", "multi_stream"} and summary.queries and summary.mean_ns and per_query:
+        return max(summary.queries * summary.mean_ns / 1e9, shortest), summary.queries * per_query
+    if summary.scenario == "offline" and summary.samples_per_second and per_query:
+        return per_query / summary.samples_per_second, per_query
+    if summary.scenario == "server" and summary.completed_per_second and shortest:
+        return shortest, summary.completed_per_second * shortest
+    return None
+
+
+def _flags(files: Files, summary: Summary, system: System, benchmark: Benchmark, case: Case) -> tuple[Flag, ...]:
+    flags = [Flag("imported", f"Taken from published results, not measured here: {files.summary.location}.")]
+    if is_copy(files.place.scenario_folder, summary.scenario):
+        flags.append(
+            Flag(
+                "scenario_inferred_by_submitter",
+                f'The file stands in the folder "{files.place.scenario_folder}" but says {summary.scenario}: the submitter '
+                "inferred that scenario from this run; it is stored as what ran.",
+            )
+        )
+    if summary.scenario == "server":
+        flags.append(
+            Flag("includes_queueing", "Latency counts from the scheduled arrival, so waiting in the queue is inside.")
+        )
+    if case.artifact_precision != "unknown":
+        words = benchmark.stated or files.place.system
+        flags.append(Flag("precision_from_name", f'The precision is read from the submitter\'s name "{words}".'))
+    if case.batch == BATCH_NOT_TOLD:
+        flags.append(Flag("batch_unknown", "The source does not tell the batch size."))
+    if system.availability is not None and system.availability != "available":
+        flags.append(
+            Flag("not_available", f'At submission the system was "{system.availability}", not available for sale.')
+        )
+    if summary.warnings:
+        flags.append(
+            Flag(
+                "loadgen_warnings", f"LoadGen gave {summary.warnings} warning(s), which are not in the published files."
+            )
+        )
+    if summary.errors:
+        flags.append(
+            Flag("loadgen_errors", f"LoadGen gave {summary.errors} error(s), which are not in the published files.")
+        )
+    return tuple(flags)
