@@ -47,8 +47,8 @@ class _Archive:
         else:
             self._tar = tarfile.open(self.path)  # noqa: SIM115 - closed by close()
             found = []
-            for info in self._tar:
-                found.append((info.name, info))
+            for member in self._tar:
+                found.append((member.name, member))
                 if len(found) > MAX_MEMBERS:
                     break
         if len(found) > MAX_MEMBERS:

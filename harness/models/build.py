@@ -1,10 +1,11 @@
-"""Building one file of a catalogue model: by a recipe from published weights, or by a writer from the ONNX file."""
+"""Building one model file: by a recipe from published weights, or by a writer from an ONNX file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 from harness.artifacts import ModelFile, Port
@@ -30,19 +31,18 @@ class Built:
     outputs: tuple[Port, ...]
 
 
-def tools_of(artifact: ArtifactEntry) -> dict[str, str] | None:
-    """Return the versions of the tools that build this artifact, None when one is not installed."""
-    assert artifact.recipe is not None
-    return tool_versions(_tool_names(artifact.recipe))
+def tool_names(name: str) -> tuple[str, ...]:
+    """Return the distributions that a recipe or writer works with."""
+    return WRITER_TOOLS[name] if name in WRITER_TOOLS else recipe(name).TOOLS
 
 
 def lineage_of(entry: ModelEntry, artifact: ArtifactEntry, batch: int | None) -> Lineage:
-    """Return what decides the artifact's bytes, the tools apart."""
+    """Return what decides the bytes of a catalogue model's file, the tools apart."""
     assert artifact.recipe is not None
     onnx = entry.artifact("onnx", "fp32")
     steps = [_step(onnx)] if onnx.recipe is not None else []
     if artifact.format != "onnx":
-        steps.append(_step(artifact))
+        steps.append((artifact.recipe, convert_digest(artifact.recipe, artifact.precision)))
     sources = [entry.source(name) for name in (onnx.sources if onnx.shipped is None else (onnx.shipped,))]
     if len(sources) == 1:
         source, source_sha256 = sources[0].source, sources[0].sha256
@@ -60,31 +60,28 @@ def lineage_of(entry: ModelEntry, artifact: ArtifactEntry, batch: int | None) ->
     )
 
 
-def build_artifact(
-    entry: ModelEntry, artifact: ArtifactEntry, sources: Mapping[str, Path], onnx: ModelFile | None, batch: int | None
-) -> Built:
-    """Build the file. `sources` are the weights by name for an ONNX recipe; `onnx` is what a writer reads.
+def convert_digest(writer: str, precision: str) -> str:
+    """Return a writer's identity: its own source code, and the precision it writes."""
+    return recipe_digest(writer, _code_digest(writer), {"precision": precision})
 
-    Raises ModelError that names the missing package, or the operator that a writer cannot write.
-    """
+
+def build_onnx(entry: ModelEntry, artifact: ArtifactEntry, sources: Mapping[str, Path]) -> Built:
+    """Build an ONNX file by its recipe; `sources` are the published files by name. Raises ModelError."""
     assert artifact.recipe is not None
-    missing = [name for name in _tool_names(artifact.recipe) if tool_versions((name,)) is None]
-    if missing:
-        raise ModelError(
-            f"{entry.name} cannot be built as {artifact.format} here: {', '.join(missing)} is not installed.",
-            "Install weighbridge[convert], or copy the cache folder of a machine where `weigh models build` was run.",
-        )
-    if onnx is None:
-        data = recipe(artifact.recipe).build(sources, artifact.parameters)
-        inputs, outputs = (
-            tuple(Port(t.role, t.role, t.dtype, t.shape) for t in tensors) for tensors in (entry.inputs, entry.outputs)
-        )
-        return Built(data, ".onnx", inputs, outputs)
-    return write_from_onnx(artifact.format, artifact.precision, onnx, batch or 1)
+    require_tools(artifact.recipe, "onnx")
+    data = recipe(artifact.recipe).build(sources, artifact.parameters)
+    inputs, outputs = (
+        tuple(Port(t.role, t.role, t.dtype, t.shape) for t in tensors) for tensors in (entry.inputs, entry.outputs)
+    )
+    return Built(data, ".onnx", inputs, outputs)
 
 
 def write_from_onnx(model_format: str, precision: str, onnx: ModelFile, batch: int) -> Built:
-    """Write a TFLite or CoreML file from an ONNX file, for one batch. Ports get the ONNX file's roles."""
+    """Write a TFLite or CoreML file from an ONNX file, for one batch. Ports get the ONNX file's roles.
+
+    Raises ModelError that names the package that is missing, or the operator that cannot be written.
+    """
+    require_tools(f"{model_format}_writer", model_format)
     shapes = {port.tensor: tuple(size or batch for size in port.shape) for port in onnx.inputs}
     data = onnx.path.read_bytes()
     if model_format == "tflite":
@@ -102,6 +99,16 @@ def write_from_onnx(model_format: str, precision: str, onnx: ModelFile, batch: i
     )
 
 
+def require_tools(name: str, model_format: str) -> None:
+    """Raise ModelError when a distribution that this recipe or writer works with is not installed."""
+    missing = [tool for tool in tool_names(name) if tool_versions((tool,)) is None]
+    if missing:
+        raise ModelError(
+            f"A {model_format} file cannot be built here: {', '.join(missing)} is not installed.",
+            "Install weighbridge[convert], or copy the cache folder of a machine where `weigh models build` was run.",
+        )
+
+
 def _with_roles(written: tuple[Port, ...], onnx: tuple[Port, ...]) -> tuple[Port, ...]:
     """A writer's port has the ONNX tensor's name as its role; give it the canonical role and order."""
     by_tensor = {port.role: port for port in written}
@@ -109,9 +116,7 @@ def _with_roles(written: tuple[Port, ...], onnx: tuple[Port, ...]) -> tuple[Port
     for port in onnx:
         found = by_tensor.get(port.tensor)
         if found is None:
-            raise ModelError(
-                f"The written model has no tensor for {port.role}.", "Report this: it is a fault of the writer."
-            )
+            raise ModelError(f"The written model has no tensor for {port.role}.", "Report this fault of the writer.")
         ports.append(Port(port.role, found.tensor, found.dtype, found.shape, found.layout))
     return tuple(ports)
 
@@ -119,15 +124,14 @@ def _with_roles(written: tuple[Port, ...], onnx: tuple[Port, ...]) -> tuple[Port
 def _step(artifact: ArtifactEntry) -> tuple[str, str]:
     """Return a recipe's name with its version, and its digest."""
     assert artifact.recipe is not None
-    parameters = dict(artifact.parameters)
-    if artifact.recipe in WRITERS:
-        module = import_module(f"harness.models.{artifact.recipe}")
-        version = str(module.VERSION)
-        parameters["precision"] = artifact.precision
-    else:
-        version = recipe(artifact.recipe).VERSION
-    return f"{artifact.recipe}/{version}", recipe_digest(artifact.recipe, version, parameters)
+    version = recipe(artifact.recipe).VERSION
+    return f"{artifact.recipe}/{version}", recipe_digest(artifact.recipe, version, artifact.parameters)
 
 
-def _tool_names(name: str) -> tuple[str, ...]:
-    return WRITER_TOOLS[name] if name in WRITER_TOOLS else recipe(name).TOOLS
+@cache
+def _code_digest(writer: str) -> str:
+    """Return a digest of a writer's source files, so that what an older writer wrote is never taken for the newer's."""
+    assert writer in WRITERS
+    folder = Path(str(files("harness.models")))
+    paths = [path for package in (writer, "onnx_graph") for path in sorted((folder / package).rglob("*.py"))]
+    return digest_of({path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in paths})

@@ -110,10 +110,8 @@ def fetch_all(
     if missing:
         if offline:
             _refuse_offline(missing, parsed)
-        with cache.lock("fetch"):
-            missing = [
-                pin for pin in missing if _cached(pin, cache, offline, progress) is None
-            ]  # another process was faster
+        with cache.lock("fetch"):  # another process may have been faster
+            missing = [pin for pin in missing if _cached(pin, cache, offline, progress) is None]
             _fetch_packages(
                 [pin for pin in missing if parsed[pin].scheme in ("pypi", "sdist")], parsed, cache, progress
             )

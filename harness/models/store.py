@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.artifacts import ModelFile, Port
-from harness.models.build import Built, build_artifact, lineage_of, tools_of
+from harness.errors import ModelError
+from harness.models.build import Built, build_onnx, lineage_of, tool_names, write_from_onnx
 from harness.models.cache import Cache, DamagedFileError
 from harness.models.catalog import ArtifactEntry, ModelEntry, find_model
-from harness.models.manifest import Manifest, find_manifest, write_manifest
+from harness.models.inspection import read_ports
+from harness.models.manifest import Lineage, Manifest, find_manifest, tool_versions, write_manifest
 from harness.models.progress import Progress, SilentProgress
-from harness.models.sources import Pinned, fetch_all, parse_source
+from harness.models.sources import Pinned, fetch_all, parse_source, suffix_of
 from harness.models.unpacked import unpacked_folder
-from harness.models.user_model import UserModel
+from harness.models.user_model import CONVERTED, UserModel, conversion_of, converter, own_file
 from harness.records import Artifact
 
 __all__ = ["FormatStatus", "ModelStore", "UserModel"]
+
+_SUFFIXES = {"onnx": "onnx", "tflite": "tflite", "coreml": "mlpackage"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class FormatStatus:
     bytes: int | None  # None: not built yet, so not known
     sha256: str | None
     cached: bool
-    reason: str | None = None  # why it cannot be had here, where that is known
+    reason: str | None = None  # why it cannot be had here as things are; None: it can, as far as is known
 
 
 class ModelStore:
@@ -52,28 +56,70 @@ class ModelStore:
 
         Raises ModelError (UsageError for an unknown name) when it does not exist so, cannot be fetched, or cannot be built.
         """
+        if batch < 1:
+            raise ModelError(f"A batch of {batch} cannot be meant.", "It must be 1 or more.")
         if isinstance(model, UserModel):
-            raise NotImplementedError
+            return self._users(model, model_format, precision, batch)
         entry = find_model(model)
         artifact = entry.artifact(model_format, precision)
         if artifact.shipped is not None:
             return self._shipped(entry, artifact)
-        return self._built(entry, artifact, batch)
+        made_for = None if artifact.format == "onnx" else batch
+        name = f"{entry.name}{'' if made_for is None else f'-b{made_for}'}.{_SUFFIXES[artifact.format]}"
+        lineage = lineage_of(entry, artifact, made_for)
+        assert artifact.recipe is not None
+        tools = self._tools(entry, artifact)
+        return self._built(lineage, tools, lambda: self._make(entry, artifact, batch), name, entry.licence)
+
+    def formats(self, model: str | UserModel) -> tuple[FormatStatus, ...]:
+        """Return every format and precision of a model, from where, and whether it is in the cache. Fetches nothing."""
+        if isinstance(model, UserModel):
+            own = own_file(model).artifact
+            status = FormatStatus(
+                model.name, own.format, own.precision, "file", own.source, own.licence, own.bytes, own.sha256, True
+            )
+            return (status,)
+        entry = find_model(model)
+        return tuple(self._status(entry, artifact) for artifact in entry.artifacts)
 
     def prefetch(self, wanted: Iterable[tuple[str, str, str]]) -> None:
         """Fetch what these (model, format, precision) need and is not there, with one call of pip. See `ensure`."""
         pins: dict[Pinned, None] = {}
         for name, model_format, precision in wanted:
             entry = find_model(name)
-            pins.update(dict.fromkeys(self._pins(entry, entry.artifact(model_format, precision))))
+            artifact = entry.artifact(model_format, precision)
+            if not self._status(entry, artifact).cached:
+                pins.update(dict.fromkeys(self._pins(entry, artifact)))
         fetch_all(list(pins), self.cache, self.offline, self.progress)
+
+    def fetch_sources(self, models: Iterable[str]) -> int:
+        """Fetch all published files of these models, with one call of pip. Returns how many files that are."""
+        sources = [source for name in models for source in find_model(name).sources]
+        fetch_all([Pinned(s.source, s.sha256, s.bytes) for s in sources], self.cache, self.offline, self.progress)
+        return len(sources)
 
     def source_file(self, model: str, name: str) -> Path:
         """Return one of a model's published files, such as a tokenizer, fetching it where needed."""
         source = find_model(model).source(name)
-        return fetch_all([Pinned(source.source, source.sha256, source.bytes)], self.cache, self.offline, self.progress)[
-            0
+        pin = Pinned(source.source, source.sha256, source.bytes)
+        return fetch_all([pin], self.cache, self.offline, self.progress)[0]
+
+    def cache_files(self, file: ModelFile, batch: int = 1) -> tuple[Path, ...]:
+        """Return the paths, relative to the cache, that another machine's cache needs to find this file by `ensure`.
+
+        For a CoreML package the zip file is named, from which the folder is made; for a built file also its manifest.
+        Empty for a file that is not in the cache (a user's own).
+        """
+        suffix = ".zip" if file.path.suffix == ".mlpackage" else file.path.suffix
+        blob = self.cache.path_of(file.artifact.sha256, suffix)
+        if (file.path != blob and suffix != ".zip") or not blob.exists():
+            return ()
+        manifests = [
+            path
+            for path in (self.cache.root / "built").glob("*/*.json")
+            if file.artifact.recipe is not None and file.artifact.sha256 in path.read_text(encoding="utf-8")
         ]
+        return tuple(path.relative_to(self.cache.root) for path in (blob, *sorted(manifests)))
 
     def _shipped(self, entry: ModelEntry, artifact: ArtifactEntry) -> ModelFile:
         assert artifact.shipped is not None
@@ -81,10 +127,7 @@ class ModelStore:
         path = fetch_all(self._pins(entry, artifact), self.cache, self.offline, self.progress)[0]
         if path.suffix == ".zip":
             path = unpacked_folder(self.cache, path, source.sha256, Path(parse_source(source.source).name).suffix)
-        inputs, outputs = (
-            tuple(Port(t.role, artifact.tensors[t.role], t.dtype, t.shape) for t in tensors)
-            for tensors in (entry.inputs, entry.outputs)
-        )
+        inputs, outputs, batch = _ports_of(entry, artifact, path)
         record = Artifact(
             format=artifact.format,
             precision=artifact.precision,
@@ -95,47 +138,54 @@ class ModelStore:
             source_sha256=source.sha256,
             licence=source.licence or entry.licence,
         )
-        return ModelFile(record, path, inputs, outputs, artifact.batch)
+        return ModelFile(record, path, inputs, outputs, batch)
 
-    def _built(self, entry: ModelEntry, artifact: ArtifactEntry, batch: int) -> ModelFile:
-        made_for = None if artifact.format == "onnx" else batch
-        lineage = lineage_of(entry, artifact, made_for)
-        tools = tools_of(artifact)
+    def _users(self, model: UserModel, model_format: str, precision: str, batch: int) -> ModelFile:
+        own = own_file(model)
+        if (model_format, precision) == (model.format, model.precision):
+            return own
+        lineage = conversion_of(model, own, model_format, precision, batch)
+        tools = tool_versions(tool_names(CONVERTED[model_format]))
+        name = f"{model.path.stem}-b{batch}.{_SUFFIXES[model_format]}"
+        return self._built(lineage, tools, converter(own, model_format, precision, batch), name, model.licence)
+
+    def _built(
+        self, lineage: Lineage, tools: dict[str, str] | None, make: Callable[[], Built], name: str, licence: str | None
+    ) -> ModelFile:
+        """Return the file of this lineage from the cache, or make it: once, however many processes ask."""
         found = self._cached(find_manifest(self.cache, lineage, tools))
         if found is None:
-            with self.cache.lock(f"build-{entry.name}-{artifact.format}-{artifact.precision}"):
-                found = self._cached(find_manifest(self.cache, lineage, tools)) or self._build(
-                    entry, artifact, made_for
-                )
+            with self.cache.lock(f"build-{lineage.source_sha256[:16]}-{lineage.format}-{lineage.precision}"):
+                found = self._cached(find_manifest(self.cache, lineage, tools))
+                if found is None:
+                    with self.progress.step(f"Building {name}", None):
+                        built = make()
+                    sha256, path = self.cache.add_bytes(built.data, built.suffix)
+                    size = len(built.data)
+                    manifest = Manifest(lineage, tools or {}, sha256, size, built.suffix, built.inputs, built.outputs)
+                    write_manifest(self.cache, manifest)
+                    found = manifest, self._ready(manifest, path)
         manifest, path = found
         record = Artifact(
-            format=artifact.format,
-            precision=artifact.precision,
+            format=lineage.format,
+            precision=lineage.precision,
             sha256=manifest.sha256,
             bytes=manifest.bytes,
-            name=f"{entry.name}{'' if made_for is None else f'-b{made_for}'}.{_SUFFIX_NAMES[artifact.format]}",
+            name=name,
             source=lineage.source,
             source_sha256=lineage.source_sha256,
             recipe=lineage.recipe,
             recipe_sha256=lineage.recipe_sha256,
             tools=dict(manifest.tools),
-            licence=entry.licence,
+            licence=licence,
         )
-        return ModelFile(record, path, manifest.inputs, manifest.outputs, made_for)
+        return ModelFile(record, path, manifest.inputs, manifest.outputs, lineage.batch)
 
-    def _build(self, entry: ModelEntry, artifact: ArtifactEntry, batch: int | None) -> tuple[Manifest, Path]:
-        lineage = lineage_of(entry, artifact, batch)
-        onnx = None if artifact.format == "onnx" else self.ensure(entry.name, "onnx", "fp32")
-        paths = fetch_all(self._pins(entry, artifact), self.cache, self.offline, self.progress) if onnx is None else []
-        tools = tools_of(artifact)
-        with self.progress.step(f"Building {entry.name} as {artifact.format} {artifact.precision}", None):
-            built: Built = build_artifact(
-                entry, artifact, dict(zip(artifact.sources, paths, strict=False)), onnx, batch
-            )
-        sha256, path = self.cache.add_bytes(built.data, built.suffix)
-        manifest = Manifest(lineage, tools or {}, sha256, len(built.data), built.suffix, built.inputs, built.outputs)
-        write_manifest(self.cache, manifest)
-        return manifest, self._ready(manifest, path)
+    def _make(self, entry: ModelEntry, artifact: ArtifactEntry, batch: int) -> Built:
+        if artifact.format != "onnx":
+            return write_from_onnx(artifact.format, artifact.precision, self.ensure(entry.name, "onnx"), batch)
+        paths = fetch_all(self._pins(entry, artifact), self.cache, self.offline, self.progress)
+        return build_onnx(entry, artifact, dict(zip(artifact.sources, paths, strict=True)))
 
     def _cached(self, manifest: Manifest | None) -> tuple[Manifest, Path] | None:
         if manifest is None:
@@ -152,12 +202,54 @@ class ModelStore:
             return unpacked_folder(self.cache, path, manifest.sha256, ".mlpackage")
         return path
 
+    def _tools(self, entry: ModelEntry, artifact: ArtifactEntry) -> dict[str, str] | None:
+        assert artifact.recipe is not None
+        return tool_versions(tool_names(artifact.recipe))
+
     def _pins(self, entry: ModelEntry, artifact: ArtifactEntry) -> list[Pinned]:
-        """Return the published files behind an artifact, the file itself first when it is a shipped one."""
-        names: Sequence[str] = [artifact.shipped] if artifact.shipped is not None else artifact.sources
+        """Return the published files behind an artifact: the file itself, or the weights it is built from."""
         if artifact.recipe is not None and artifact.format != "onnx":
-            names = entry.artifact("onnx", "fp32").sources
+            artifact = entry.artifact("onnx", "fp32")
+        names: Sequence[str] = artifact.sources if artifact.shipped is None else [artifact.shipped]
         return [Pinned(s.source, s.sha256, s.bytes) for s in map(entry.source, names)]
 
+    def _status(self, entry: ModelEntry, artifact: ArtifactEntry) -> FormatStatus:
+        common = (entry.name, artifact.format, artifact.precision)
+        if artifact.shipped is not None:
+            source = entry.source(artifact.shipped)
+            held = self.cache.holds(source.sha256, source.bytes, suffix_of(parse_source(source.source)))
+            licence = source.licence or entry.licence
+            return FormatStatus(*common, "shipped", source.source, licence, source.bytes, source.sha256, held)
+        lineage = lineage_of(entry, artifact, None if artifact.format == "onnx" else 1)
+        tools = self._tools(entry, artifact)
+        found = find_manifest(self.cache, lineage, tools)
+        held = found is not None and self.cache.holds(found.sha256, found.bytes, found.suffix)
+        assert artifact.recipe is not None
+        missing = [tool for tool in tool_names(artifact.recipe) if tool_versions((tool,)) is None]
+        reason = f"{', '.join(missing)} is not installed" if missing and not held else None
+        size, sha256 = (found.bytes, found.sha256) if found is not None else (None, None)
+        return FormatStatus(*common, "built", lineage.source, entry.licence, size, sha256, held, reason)
 
-_SUFFIX_NAMES = {"onnx": "onnx", "tflite": "tflite", "coreml": "mlpackage"}
+
+def _ports_of(
+    entry: ModelEntry, artifact: ArtifactEntry, path: Path
+) -> tuple[tuple[Port, ...], tuple[Port, ...], int | None]:
+    """Return the ports of a shipped file: by the catalogue's names, else by position from the file itself."""
+    if artifact.tensors:
+        inputs, outputs = (
+            tuple(Port(t.role, artifact.tensors[t.role], t.dtype, t.shape) for t in tensors)
+            for tensors in (entry.inputs, entry.outputs)
+        )
+        return inputs, outputs, artifact.batch
+    found = read_ports(path, artifact.format)
+    for tensors, ports in zip((entry.inputs, entry.outputs), found, strict=True):
+        fits = len(tensors) == len(ports) and all(
+            t.dtype == p.dtype and t.shape[1:] == p.shape[1:] for t, p in zip(tensors, ports, strict=True)
+        )
+        if not fits:
+            raise ModelError(f"{path.name} of {entry.name} has other inputs or outputs than the catalogue says.")
+    inputs, outputs = (
+        tuple(Port(t.role, p.tensor, p.dtype, t.shape) for t, p in zip(tensors, ports, strict=True))
+        for tensors, ports in zip((entry.inputs, entry.outputs), found, strict=True)
+    )
+    return inputs, outputs, found[0][0].shape[0] or None

@@ -1,13 +1,23 @@
-"""A user's own model file, with the ports that its author gave or that the file itself says."""
+"""A user's own model file: used as it is in its own format, and written as TFLite or CoreML when it is ONNX."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.artifacts import Port
+from harness.artifacts import ModelFile, Port
+from harness.canonical import digest_of, sha256_hex
+from harness.errors import ModelError
+from harness.models.archives import pack_folder
+from harness.models.build import Built, convert_digest, write_from_onnx
+from harness.models.cache import sha256_of
+from harness.models.inspection import read_ports
+from harness.models.manifest import Lineage
+from harness.records import Artifact
 
 SUFFIXES = {".onnx": "onnx", ".tflite": "tflite", ".mlpackage": "coreml", ".mlmodel": "coreml", ".xml": "openvino"}
+CONVERTED = {"tflite": "tflite_writer", "coreml": "coreml_writer"}
 
 
 @dataclass(frozen=True)
@@ -25,3 +35,102 @@ class UserModel:
     def name(self) -> str:
         """The file's name, for people."""
         return self.path.name
+
+
+def user_model(path: Path) -> UserModel:
+    """Return the model of a bare file, its format known by its ending. Raises ModelError that lists the endings."""
+    model_format = SUFFIXES.get(path.suffix.lower())
+    if model_format is None:
+        raise ModelError(f"{path} has no ending of a model file.", f"Known are {', '.join(SUFFIXES)}.")
+    if not path.exists():
+        raise ModelError(f"There is no model file {path}.", "Correct the path.")
+    return UserModel(path, model_format)
+
+
+def own_file(model: UserModel) -> ModelFile:
+    """Return the user's file as it is, with its digest and ports. Raises ModelError when it cannot be read."""
+    inputs, outputs = model.inputs, model.outputs
+    if not inputs or not outputs:
+        found = read_ports(model.path, model.format)
+        inputs, outputs = inputs or found[0], outputs or found[1]
+    try:
+        sha256, size = _identity(model.path)
+    except OSError as error:
+        raise ModelError(f"{model.path} cannot be read: {error.strerror}.") from error
+    record = Artifact(
+        format=model.format,
+        precision=model.precision,
+        sha256=sha256,
+        bytes=size,
+        name=model.name,
+        source=f"file:{model.name}",
+        source_sha256=sha256,
+        licence=model.licence,
+    )
+    leading = {port.shape[0] for port in inputs if port.shape}
+    batch = leading.pop() if len(leading) == 1 else 0
+    return ModelFile(record, model.path, inputs, outputs, batch or None)
+
+
+def conversion_of(model: UserModel, own: ModelFile, model_format: str, precision: str, batch: int) -> Lineage:
+    """Return the lineage of the user's model in another format. Raises ModelError where there is no such way."""
+    if model.format != "onnx" or model_format not in CONVERTED:
+        raise ModelError(
+            f"{model.name} is {model.format} {model.precision}, and cannot be made {model_format} from that.",
+            f"Only ONNX files are converted, to {' and '.join(CONVERTED)}.",
+        )
+    if model.precision != "fp32" or precision not in (("fp32", "fp16") if model_format == "coreml" else ("fp32",)):
+        raise ModelError(
+            f"{model.name} ({model.precision}) cannot be written as {model_format} {precision}.",
+            "TFLite files are written in fp32, CoreML files in fp32 and fp16, both from an fp32 ONNX file.",
+        )
+    for port in own.inputs:
+        if 0 in port.shape[1:]:
+            raise ModelError(
+                f"{model.name} leaves sizes of its input {port.tensor!r} free, and {model_format} needs them fixed.",
+                "Give the input's shape in the workload (0 stands for the batch only).",
+            )
+    recipe = CONVERTED[model_format]
+    return Lineage(
+        model=model.name,
+        format=model_format,
+        precision=precision,
+        batch=batch,
+        recipe=recipe,
+        recipe_sha256=digest_of([convert_digest(recipe, precision), [list(port.shape) for port in own.inputs]]),
+        source=f"file:{model.name}",
+        source_sha256=own.artifact.sha256,
+    )
+
+
+def converter(own: ModelFile, model_format: str, precision: str, batch: int) -> Callable[[], Built]:
+    """Return what writes the user's ONNX file in another format. It raises ModelError that names the operator."""
+
+    def convert() -> Built:
+        try:
+            return write_from_onnx(model_format, precision, own, batch)
+        except ModelError as error:
+            raise ModelError(
+                f"{own.artifact.name} cannot be written as {model_format}: {error.what}",
+                f"{error.fix} An environment with torch can convert more: name its interpreter as `convert` under "
+                "[runtimes] in config.toml.".strip(),
+            ) from error
+
+    return convert
+
+
+def _identity(path: Path) -> tuple[str, int]:
+    """Return digest and size: of the file; of a folder as it is packed; of an OpenVINO IR with its weights beside it."""
+    if path.is_dir():
+        packed = pack_folder(path)
+        return sha256_hex(packed), len(packed)
+    weights = path.with_suffix(".bin")
+    if path.suffix.lower() == ".xml" and weights.exists():
+        both = [sha256_of(path), sha256_of(weights)]
+        return digest_of(both), path.stat().st_size + weights.stat().st_size
+    return sha256_of(path), path.stat().st_size
+
+
+def with_ports(model: UserModel, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> UserModel:
+    """Return the model with these ports instead of those that its file says."""
+    return replace(model, inputs=inputs, outputs=outputs)

@@ -3,7 +3,7 @@
 name, title, licence, homepage, note
 [[source]]    name, source, sha256, bytes, and a licence of its own where it differs
 [[input]], [[output]]    role, dtype, shape (0: the batch), in the canonical order
-[[artifact]]  format, precision, and either `shipped` (a source's name) with the `tensors` of that file by role, or
+[[artifact]]  format, precision, and either `shipped` (a source's name) with the `tensors` of that file by role (by position without), or
               `recipe` with `sources` and `parameters`; a TFLite or CoreML recipe is written from the ONNX file
 """
 
@@ -177,7 +177,7 @@ class _Reader:
         tensors = self._optional(key, table, "tensors", dict) or {}
         if shipped is not None:
             self._choice(key, "shipped", shipped, sources)
-            if set(tensors) != roles:
+            if tensors and set(tensors) != roles:
                 raise self._error(*key, "tensors", f"tensors must name exactly the roles {', '.join(sorted(roles))}.")
         self._recipe(key, model_format, recipe)
         used = tuple(self._optional(key, table, "sources", list) or ())

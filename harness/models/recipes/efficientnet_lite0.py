@@ -66,8 +66,8 @@ class _Network:
     def __init__(self, state: Mapping[str, Array]) -> None:
         self.graph = GraphWriter("efficientnet-lite0")
         self._state = state
-        self._low = self.graph.weight("relu6.low", np.float32(0).reshape(()))
-        self._high = self.graph.weight("relu6.high", np.float32(6).reshape(()))
+        self._low = self.graph.weight("relu6.low", np.array(0, np.float32))
+        self._high = self.graph.weight("relu6.high", np.array(6, np.float32))
 
     def get(self, name: str) -> Array:
         try:
@@ -82,8 +82,9 @@ class _Network:
     ) -> tuple[str, int]:
         """Add a convolution with its folded normalisation. Returns its output and the picture's new size."""
         weight = self.get(f"{name}.weight")
-        statistics = [self.get(f"{norm}.{part}") for part in ("weight", "bias", "running_mean", "running_var")]
-        kernel, bias = folded(weight, *statistics, epsilon=EPSILON)
+        gamma, beta = self.get(f"{norm}.weight"), self.get(f"{norm}.bias")
+        mean, variance = self.get(f"{norm}.running_mean"), self.get(f"{norm}.running_var")
+        kernel, bias = folded(weight, gamma, beta, mean, variance, EPSILON)
         pads = same_padding(size, weight.shape[2], stride)
         groups = weight.shape[0] if depthwise else 1
         return self.graph.convolution(name, x, kernel, bias, stride, groups, pads), -(-size // stride)

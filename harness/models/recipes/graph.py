@@ -11,6 +11,7 @@ import numpy.typing as npt
 OPSET = 17  # the newest that has what the recipes need and that runtimes of 2022 and later read
 IR_VERSION = 8  # the one of opset 17
 Array = npt.NDArray[Any]
+Ports = Mapping[str, tuple[str, Sequence[Any]]]  # tensor -> numpy type, shape
 
 
 class GraphWriter:
@@ -56,14 +57,12 @@ class GraphWriter:
             "Conv", name, inputs, kernel_shape=list(kernel), strides=[stride] * 2, group=groups, pads=list(pads)
         )
 
-    def model(
-        self, inputs: Mapping[str, tuple[str, Sequence[Any]]], outputs: Mapping[str, tuple[str, Sequence[Any]]]
-    ) -> bytes:
-        """Return the file. Ports map a tensor's name to its numpy type and shape; a text in a shape is a free size."""
+    def model(self, inputs: Ports, outputs: Ports) -> bytes:
+        """Return the file. A text in a port's shape is a free size."""
         import onnx
         from onnx import helper
 
-        def ports(table: Mapping[str, tuple[str, Sequence[Any]]]) -> list[Any]:
+        def ports(table: Ports) -> list[Any]:
             return [
                 helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), list(shape))
                 for name, (dtype, shape) in table.items()

@@ -1,0 +1,172 @@
+"""`weigh models`: which model files exist, from where, and having them before they are needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from harness.models.store import FormatStatus, ModelStore
+
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Models by name; all of them without one.", metavar="[NAME]...")
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Fetch nothing; use what the cache has.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `weigh models` to the front door."""
+    models = typer.Typer(
+        help="The suite's model files: what exists, from where, under which licence.", no_args_is_help=True
+    )
+    models.command("list")(list_models)
+    models.command("fetch")(fetch_models)
+    models.command("build")(build_models)
+    models.command("path")(model_path)
+    app.add_typer(models, name="models")
+
+
+def list_models(names: Names = None, as_json: AsJson = False) -> None:
+    """Show each model's formats and precisions: from where, licence, size, hash, and whether it is in the cache.
+
+    Example: weigh models list efficientnet-lite0
+    """
+    store = _store(offline=True)
+    rows = [status for name in _chosen(names) for status in store.formats(name)]
+    if as_json:
+        from dataclasses import asdict
+
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
+        return
+    _print_table(rows, store.cache.root)
+
+
+def fetch_models(names: Names = None, offline: Offline = False) -> None:
+    """Fetch the published files of models into the cache, checked against their pinned SHA-256.
+
+    Example: weigh models fetch efficientnet-lite0 basic-pitch
+    """
+    from harness.models.catalog import find_model
+
+    store = _store(offline)
+    chosen = _chosen(names) if names else _without_large_downloads()
+    count = store.fetch_sources(chosen)
+    typer.echo(f"{count} published file{'' if count == 1 else 's'} of {len(chosen)} models in {store.cache.root}.")
+    left_out = [name for name in _chosen(None) if name not in chosen]
+    if not names and left_out:
+        sizes = ", ".join(
+            f"{name} ({sum(s.bytes for s in find_model(name).sources) / 1e6:.0f} MB)" for name in left_out
+        )
+        typer.echo(f"Fetched only when named: {sizes}.", err=True)
+
+
+def build_models(
+    names: Names = None,
+    model_format: Annotated[
+        str | None, typer.Option("--format", help="Only this format: onnx, tflite or coreml.")
+    ] = None,
+    precision: Annotated[str | None, typer.Option(help="Only this precision: fp32, fp16 or int8.")] = None,
+    batch: Annotated[int, typer.Option(help="The batch of formats that are made for one.", min=1)] = 1,
+    offline: Offline = False,
+) -> None:
+    """Fetch and build model files now instead of when a run first needs them. The same bytes every time.
+
+    Example: weigh models build efficientnet-lite0 --format tflite
+    """
+    from harness.errors import ModelError, NotDone, UsageError
+    from harness.models.catalog import FORMATS, PRECISIONS
+
+    for what, value, allowed in (("format", model_format, FORMATS), ("precision", precision, PRECISIONS)):
+        if value is not None and value not in allowed:
+            raise UsageError(f"There is no {what} {value!r}.", f"Allowed: {', '.join(allowed)}.")
+    store = _store(offline)
+    wanted = [
+        status
+        for name in (_chosen(names) if names else _without_large_downloads())
+        for status in store.formats(name)
+        if model_format in (None, status.format) and precision in (None, status.precision)
+    ]
+    if not wanted:
+        raise UsageError("Nothing exists in that format and precision.", "See `weigh models list`.")
+    store.prefetch((status.model, status.format, status.precision) for status in wanted)
+    failed = 0
+    for status in wanted:
+        try:
+            file = store.ensure(status.model, status.format, status.precision, batch)
+        except ModelError as error:
+            failed += 1
+            typer.echo(f"{status.model} {status.format} {status.precision}: {error}", err=True)
+            continue
+        artifact = file.artifact
+        typer.echo(
+            f"{status.model} {status.format} {status.precision}: {artifact.bytes / 1e6:.1f} MB, "
+            f"sha256 {artifact.sha256}, {file.path}"
+        )
+    if failed:
+        raise NotDone(f"{failed} of {len(wanted)} model files could not be built.", "The reasons stand above.")
+
+
+def model_path(
+    name: Annotated[str, typer.Argument(help="A model by name.")],
+    model_format: Annotated[str, typer.Argument(metavar="FORMAT", help="onnx, tflite or coreml.")],
+    precision: Annotated[str, typer.Option(help="fp32, fp16 or int8.")] = "fp32",
+    batch: Annotated[int, typer.Option(help="The batch of formats that are made for one.", min=1)] = 1,
+    offline: Offline = False,
+) -> None:
+    """Print where a model's file lies, fetching and building it first where needed.
+
+    Example: weigh models path basic-pitch onnx
+    """
+    typer.echo(str(_store(offline).ensure(name, model_format, precision, batch).path))
+
+
+def _store(offline: bool) -> ModelStore:
+    from harness.folders import cache_dir
+    from harness.models.progress import ConsoleProgress
+    from harness.models.store import ModelStore
+
+    return ModelStore(cache_dir(), offline, ConsoleProgress())
+
+
+def _chosen(names: list[str] | None) -> list[str]:
+    from harness.models.catalog import catalogue, find_model
+
+    return [find_model(name).name for name in names] if names else list(catalogue())
+
+
+def _without_large_downloads() -> list[str]:
+    """Return the models that come inside packages; those by URL are fetched only when they are named."""
+    from harness.models.catalog import catalogue
+
+    return [name for name, entry in catalogue().items() if not any(s.source.startswith("url:") for s in entry.sources)]
+
+
+def _print_table(rows: list[FormatStatus], root: Path) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(
+        "model", "format", "precision", "from", "licence", "size", "SHA-256", "in cache", box=None, pad_edge=False
+    )
+    previous = None
+    for row in rows:
+        origin = (row.source or "") if row.origin == "shipped" else f"built from {row.source}"
+        table.add_row(
+            row.model if row.model != previous else "",
+            row.format,
+            row.precision,
+            escape(origin),
+            row.licence or "unknown",
+            "not built yet" if row.bytes is None else f"{row.bytes / 1e6:.1f} MB",
+            "" if row.sha256 is None else row.sha256[:12],
+            "yes" if row.cached else (escape(row.reason) if row.reason else "no"),
+        )
+        previous = row.model
+    console = Console()
+    console.print(table)
+    console.print(f"Cache: {escape(str(root))}. Full hashes and sources: weigh models list --json.", soft_wrap=True)
