@@ -1,0 +1,191 @@
+"""`weigh run`: measure this machine."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from agents.device.run_suite import Plan
+    from harness.documents import Bundle
+
+EPILOG = """Examples: `weigh run quick` measures this machine; `weigh run quick --backend onnxruntime --target cuda` one
+target; `weigh run model.onnx` a model file with random inputs; `weigh run quick --plan` only says what would run."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run", epilog=EPILOG)(run)
+
+
+def run(
+    suite: Annotated[
+        str | None,
+        typer.Argument(help="A suite (quick, standard), a suite file (.toml), or a model file.", show_default=False),
+    ] = None,
+    backend: Annotated[list[str] | None, typer.Option(help="Only this backend; may be repeated.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="Only this target; may be repeated.")] = None,
+    workload: Annotated[list[str] | None, typer.Option(help="Only this workload; may be repeated.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Samples per query, instead of the suite's.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads on CPU targets, instead of the suite's.")] = None,
+    duration: Annotated[float | None, typer.Option(min=0.01, help="Seconds of each timed window.")] = None,
+    warmup: Annotated[float | None, typer.Option(min=0, help="Seconds of warm-up before each window.")] = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="Timing trials of each case, each a fresh process.")] = None,
+    device_index: Annotated[int, typer.Option(min=0, help="Which of several accelerators of one kind.")] = 0,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would run, what cannot and why, and how long; then stop.")
+    ] = False,
+    resume: Annotated[str | None, typer.Option(metavar="RUN", help="Go on with an unfinished run.")] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where to store; else WEIGHBRIDGE_STORE or the local file.")
+    ] = None,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Measure and print, store nothing.")] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the run record; - is standard output.")
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Fetch nothing: use models and data of the cache.")
+    ] = False,
+    trigger: Annotated[str, typer.Option(hidden=True)] = "manual",
+) -> None:
+    """Measure this machine: each case in fresh processes, stored with everything that says how it was taken.
+
+    Without a selection, what cannot run here is listed and is no failure. What was asked for by name and did not run, and
+    any case that failed, makes the exit status 1. Ctrl-C keeps what is finished.
+    """
+    from agents.device.run_suite import RunRequest, plan_run, resume_run, run_suite
+    from harness.errors import UsageError
+    from harness.runner.plan import Selection
+
+    if resume is not None and suite is not None:
+        raise UsageError("Name either a suite or --resume, not both.", "A resumed run knows its suite.")
+    selection = Selection(
+        backends=tuple(backend or ()),
+        targets=tuple(target or ()),
+        workloads=tuple(workload or ()),
+        batch=batch,
+        threads=threads,
+        duration_s=duration,
+        warmup_s=warmup,
+        trials=trials,
+        device_index=device_index,
+    )
+    request = RunRequest(suite or "quick", selection, trigger, offline)
+    if plan:
+        _print_plan(plan_run(request))
+        return
+    from harness.models.progress import ConsoleProgress
+
+    with _terminated_like_ctrl_c(), _bar() as listen:
+        if resume is not None:
+            bundle = resume_run(resume, listen, ConsoleProgress())
+        else:
+            bundle = run_suite(request, listen, ConsoleProgress())
+    _finish(bundle, selection, store, no_store, json_file)
+
+
+def _finish(bundle: Bundle, selection: Any, store: str | None, no_store: bool, json_file: Path | None) -> None:
+    from agents.device.deliver import deliver
+    from agents.device.run_report import complaints, print_table
+    from agents.device.run_suite import mark_stored
+    from harness.documents import read_run
+    from harness.errors import NotDone, WeighbridgeError
+    from harness.folders import default_store
+
+    record = read_run(bundle.record)
+    to_stdout = json_file is not None and str(json_file) == "-"
+    if json_file is not None and not to_stdout:
+        try:
+            json_file.write_bytes(bundle.record)
+        except OSError as error:
+            raise WeighbridgeError(
+                f"The run record cannot be written to {json_file}: {error.strerror or error}.",
+                f"`weigh run --resume {record.run_id} --json FILE` writes it without measuring again.",
+            ) from error
+    if to_stdout:
+        sys.stdout.write(bundle.record.decode("utf-8") + "\n")
+    else:
+        print_table(record)
+    finished = record.status == "complete"
+    if no_store:
+        mark_stored(record.run_id, finished)
+        where = "Not stored."
+    else:
+        receipt = deliver(bundle, store or default_store())
+        mark_stored(record.run_id, finished)
+        where = f"Stored as run {receipt.run_id}."
+    if not to_stdout:
+        typer.echo(where)
+    wrong = complaints(record, selection)
+    if wrong:
+        raise NotDone(" ".join(wrong))
+
+
+def _print_plan(plan: Plan) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=f"{plan.suite.name} {plan.suite.version}: {plan.suite.title}", title_justify="left")
+    for name in ("workload", "backend", "target", "scenario", "precision", "batch", "threads", "trials", "why not"):
+        table.add_column(name, overflow="fold", justify="right" if name in ("batch", "threads", "trials") else "left")
+    running = 0
+    for intent in plan.intents:
+        reason = plan.reason(intent)
+        running += reason is None
+        threads = str(intent.threads) if intent.threads is not None else "default"
+        cells = (
+            intent.workload.name, intent.backend, intent.target, intent.scenario, intent.precision, str(intent.batch),
+            threads, str(intent.group.trials), reason or "",
+        )  # fmt: skip
+        table.add_row(*map(Text, cells))
+    Console().print(table)
+    minutes = max(1, round(plan.expected_s / 60))
+    typer.echo(
+        f"{running} of {len(plan.intents)} cases can run here, in about {minutes} minute{'s' if minutes > 1 else ''} "
+        "beside what has to be fetched."
+    )
+
+
+@contextmanager
+def _terminated_like_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM (a service that stops, a cancelled job) keep what is finished, as Ctrl-C does."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """Show progress on standard error of a terminal; say nothing elsewhere."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda progress: None
+        return
+    # Redrawn when something happens, not by a clock: a measured machine has better things to do.
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Bars(*columns, console=console, transient=True, auto_refresh=False) as bars:
+        task = bars.add_task("planning", total=None)
+
+        def listen(progress: Any) -> None:
+            bars.update(task, completed=progress.done, total=progress.total, description=escape(progress.text))
+            bars.refresh()
+
+        yield listen

@@ -1,0 +1,101 @@
+"""What a person sees at the end of a run: one table, and what did not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from harness.records import Measurement, Run
+from harness.runner.plan import Selection
+
+COLUMNS = (
+    "workload", "backend", "target", "precision", "scenario", "p50 ms", "p99 ms", "per s", "accuracy", "status", "reason",
+)  # fmt: skip
+NUMBERS = COLUMNS[5:9]
+
+
+def table_rows(measurements: Iterable[Measurement]) -> list[tuple[str, ...]]:
+    """Return the rows. What cannot run for one and the same reason is one row per backend and target."""
+    rows: dict[tuple[str, ...], list[Measurement]] = {}
+    for measurement in measurements:
+        case = measurement.case
+        alone = measurement.status not in ("unsupported", "skipped")
+        key = (measurement.measurement_id,) if alone else (case.backend, case.target, measurement.reason or "")
+        rows.setdefault(key, []).append(measurement)
+    return [_row(group) for group in rows.values()]
+
+
+def _row(group: Sequence[Measurement]) -> tuple[str, ...]:
+    first = group[0]
+    case, latency, accuracy = first.case, first.latency_ms, first.accuracy
+    workloads = list(dict.fromkeys(one.case.workload for one in group))
+    scenarios = list(dict.fromkeys(one.case.scenario for one in group))
+    scenario = " ".join(scenarios) + (f" b{case.batch}" if len(group) == 1 and case.batch > 1 else "")
+    precision = (first.effective.precision if first.effective else None) or case.requested_precision
+    return (
+        workloads[0] if len(workloads) == 1 else f"{len(workloads)} workloads",
+        case.backend,
+        case.target,
+        precision,
+        scenario,
+        _number(latency.p50.value if latency else None),
+        _number(latency.p99.value if latency else None),
+        _number(first.throughput_per_s),
+        f"{accuracy.value:.1%}" if accuracy is not None and accuracy.value is not None else "",
+        first.status,
+        first.reason or "; ".join(flag.message for flag in first.flags if flag.code == "random_inputs"),
+    )
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+
+
+def complaints(run: Run, selection: Selection) -> list[str]:
+    """Return what was asked for and does not hold; empty means exit status 0.
+
+    A case that failed or is invalid always counts. What is unsupported counts where it was asked for by name, and nothing of
+    that name ran.
+    """
+    found = []
+    broken = [m for m in run.measurements if m.status in ("failed", "invalid")]
+    if broken:
+        found.append(f"{len(broken)} of {len(run.measurements)} cases failed or are invalid.")
+    lost = [t for m in run.measurements for t in m.trials if t.status == "failed" and m.status == "ok"]
+    if lost:
+        found.append(f"{len(lost)} trials beside the timing failed: {lost[0].reason}")
+    for kind, names in (
+        ("backend", selection.backends),
+        ("target", selection.targets),
+        ("workload", selection.workloads),
+    ):
+        for name in names:
+            named = [m for m in run.measurements if getattr(m.case, kind) == name]
+            if named and not any(m.status == "ok" for m in named) and not any(m in broken for m in named):
+                found.append(f"The {kind} {name} did not run: {named[0].reason}")
+    if run.status == "interrupted":
+        found.append(f"The run was interrupted; `weigh run --resume {run.run_id}` goes on with it.")
+    return found
+
+
+def print_table(run: Run) -> None:
+    """Print the table on standard output."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=f"{run.suite.name} on {run.device.name}", title_justify="left")
+    rows = table_rows(run.measurements)
+    accurate = any(row[8] for row in rows)
+    shown = [position for position, name in enumerate(COLUMNS) if name != "accuracy" or accurate]
+    for position in shown:
+        name = COLUMNS[position]
+        right = name in NUMBERS
+        table.add_column(name, justify="right" if right else "left", no_wrap=name != "reason", overflow="fold")
+    colours = {"ok": "green", "failed": "red", "invalid": "red"}
+    for row in rows:
+        cells = [Text(row[position]) for position in shown]
+        cells[-2].stylize(colours.get(row[-2], "yellow"))
+        table.add_row(*cells)
+    Console().print(table)

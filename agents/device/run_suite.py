@@ -1,0 +1,249 @@
+"""Runs a suite on this machine: plan, fetch, measure, assemble. The command line and the fleet's agent call this."""
+
+from __future__ import annotations
+
+import tomllib
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import UsageError
+from harness.folders import cache_dir, runs_dir
+from harness.runner.plan import Intent, Selection, expand
+from harness.runner.run_folder import RunFolder
+from harness.runner.runner import Listener, Progress, assemble_run, run_trials
+from harness.suites import read_suite, suite_from
+from harness.suites.bare_model import is_model_file, suite_for_model
+from harness.suites.definition import Suite
+from harness.toml_files import TomlFile
+
+if TYPE_CHECKING:
+    from backends.base import TargetStatus
+    from harness.documents import Bundle
+    from harness.models.progress import Progress as Fetching
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What to run. `suite` is a suite's name, a suite file, or a model file."""
+
+    suite: str
+    selection: Selection = field(default_factory=Selection)
+    trigger: str = "manual"
+    offline: bool = False  # fetch nothing: models and data are in the cache already
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cases of a request, before anything is fetched, and which of their targets work here."""
+
+    suite: Suite
+    document: TomlFile | None  # None for a bare model file
+    intents: tuple[Intent, ...]
+    probes: Mapping[tuple[str, str], TargetStatus]
+    processors: int
+    archive: Path  # the packed worker
+
+    @property
+    def expected_s(self) -> float:
+        """Seconds that measuring will take, roughly, without fetching."""
+        return sum(intent.expected_s for intent in self.intents if self.reason(intent) is None)
+
+    def reason(self, intent: Intent) -> str | None:
+        """Return why an intent cannot run here, None where it can, as far as is known without its model."""
+        if not intent.runs:
+            return intent.reason
+        probe = self.probes.get((intent.backend, intent.target))
+        if probe is None or probe.works:
+            return None
+        return f"{probe.reason or 'It does not work here.'} {probe.fix or ''}".strip()
+
+
+def plan_run(request: RunRequest, document: TomlFile | None = None) -> Plan:
+    """Return what a request comes to on this machine: targets are probed, nothing is fetched or measured.
+
+    Raises UsageError or SuiteError. `document` is the suite as a resumed run kept it.
+    """
+    import backends
+    from harness.configuration import load_configuration
+    from harness.runner.probing import probe_targets
+    from harness.runner.processors import available_processors
+    from harness.suites.reader import known_workloads
+    from harness.worker.pack import worker_archive
+
+    configuration = load_configuration()
+    if is_model_file(request.suite):
+        suite = suite_for_model(Path(request.suite))
+        workloads = suite.workloads
+    else:
+        if document is None:
+            suite, document = read_suite(request.suite)
+        else:
+            suite = suite_from(document)
+        workloads = known_workloads(suite)
+    processors = available_processors()
+    targets = {name: backends.create(name).targets() for name in backends.BACKENDS}
+    if is_model_file(request.suite):
+        targets = {name: known for name, known in targets.items() if name in suite.groups[0].targets}
+    intents = tuple(expand(suite, workloads, request.selection, targets, processors))
+    archive = worker_archive(cache_dir())
+    places = [(intent.backend, intent.target) for intent in intents if intent.runs]
+    probes = probe_targets(
+        archive, cache_dir() / "probes", places, configuration.runtimes, request.selection.device_index
+    )
+    return Plan(suite, document, intents, probes, processors, archive)
+
+
+def run_suite(
+    request: RunRequest,
+    listen: Listener = lambda progress: None,
+    fetching: Fetching | None = None,
+    run_id: str | None = None,
+) -> Bundle:
+    """Measure and return the run record with its blobs; Ctrl-C makes it an interrupted run of what is finished.
+
+    The run's folder stays until `forget_run`, so that nothing is lost when storing fails.
+    """
+    plan = plan_run(request)
+    identifier = run_id or str(uuid.uuid4())
+    from harness.environment import collect
+
+    document = {
+        "suite": request.suite if plan.document is not None else str(Path(request.suite).absolute()),
+        "suite_path": str(plan.document.path.absolute()) if plan.document is not None else None,
+        "suite_text": plan.document.text if plan.document is not None else None,
+        "selection": asdict(request.selection),
+        "trigger": request.trigger,
+        "offline": request.offline,
+        "started_at": _now(),
+        "environment_digest": collect().digest,
+        "stored": False,
+    }
+    folder = RunFolder.create(runs_dir(), identifier, document)
+    return _measure(request, plan, folder, document, listen, fetching)
+
+
+def resume_run(run_id: str, listen: Listener = lambda progress: None, fetching: Fetching | None = None) -> Bundle:
+    """Go on with an unfinished run: finished trials are kept, the others run now.
+
+    A run that was stored as interrupted goes on under an identifier of its own, because a stored record never changes.
+    Raises UsageError where there is no such run, or where the environment is another one than before.
+    """
+    from harness.environment import collect
+
+    folder, kept = RunFolder.open(runs_dir(), run_id)
+    try:
+        selection: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in kept["selection"].items()
+        }
+        request = RunRequest(kept["suite"], Selection(**selection), kept["trigger"], kept["offline"])
+        document = None
+        if kept["suite_text"] is not None:
+            document = TomlFile(Path(kept["suite_path"]), kept["suite_text"], tomllib.loads(kept["suite_text"]))
+        same = kept["environment_digest"] == collect().digest
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"The unfinished run {run_id} cannot be read ({error}).", "Start a new run.") from error
+    if not same:
+        raise UsageError(
+            f"The environment has changed since the run {run_id} began (hardware, system, drivers or runtimes).",
+            "One run belongs to one environment: start a new run.",
+        )
+    if kept["stored"]:
+        kept = {**kept, "stored": False, "resumed_from": folder.run_id}
+        folder = folder.renamed(str(uuid.uuid4()))
+        folder.write("request.json", kept)
+    plan = plan_run(request, document)
+    return _measure(request, plan, folder, kept, listen, fetching)
+
+
+def mark_stored(run_id: str, finished: bool) -> None:
+    """Say that a run's record is safe: a complete run's folder is removed, an interrupted one's stays to be resumed."""
+    folder = RunFolder(runs_dir(), run_id)
+    if finished:
+        folder.remove()
+        return
+    folder, kept = RunFolder.open(runs_dir(), run_id)
+    folder.write("request.json", {**kept, "stored": True})
+
+
+def _measure(
+    request: RunRequest,
+    plan: Plan,
+    folder: RunFolder,
+    kept: Mapping[str, Any],
+    listen: Listener,
+    fetching: Fetching | None,
+) -> Bundle:
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(folder.path.with_suffix(".lock"), timeout=0):
+            return _measure_locked(request, plan, folder, kept, listen, fetching)
+    except Timeout as error:
+        raise UsageError(f"Another process is working on the run {folder.run_id}.") from error
+    finally:
+        folder.path.with_suffix(".lock").unlink(missing_ok=True)
+
+
+def _measure_locked(
+    request: RunRequest,
+    plan: Plan,
+    folder: RunFolder,
+    kept: Mapping[str, Any],
+    listen: Listener,
+    fetching: Fetching | None,
+) -> Bundle:
+    from dataclasses import replace
+
+    import backends
+    from agents.device.identity import this_device
+    from harness.configuration import load_configuration
+    from harness.environment import collect
+    from harness.models.store import ModelStore
+    from harness.runner.cases import CaseBuilder
+
+    device = this_device()
+    environment = collect()
+    if kept.get("resumed_from"):
+        environment = replace(environment, conditions={**environment.conditions, "resumed_from": kept["resumed_from"]})
+    configuration = load_configuration()
+    cache = cache_dir()
+    store = ModelStore(cache, request.offline, fetching)
+    builder = CaseBuilder(folder.run_id, plan.suite, store, cache, request.offline, configuration, fetching)
+    cases = []
+    for number, intent in enumerate(plan.intents):
+        listen(Progress(0, len(plan.intents), f"preparing {number + 1} of {len(plan.intents)}: {intent.workload.name}"))
+        probe = plan.probes.get((intent.backend, intent.target))
+        cases.append(builder.build(intent, probe, backends.create(intent.backend).formats))
+    finished = run_trials(cases, plan.suite.seed, folder, plan.archive, configuration.runtimes, listen)
+    _, bundle = assemble_run(
+        cases,
+        folder,
+        status="complete" if finished else "interrupted",
+        device=device,
+        environment=environment,
+        suite=plan.suite.reference,
+        trigger=request.trigger,
+        started_at=kept["started_at"],
+        finished_at=_now(),
+        version=product_version(),
+        processors=plan.processors,
+    )
+    return bundle
+
+
+def product_version() -> str:
+    """Return the installed distribution's version."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("weighbridge")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

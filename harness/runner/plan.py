@@ -1,0 +1,204 @@
+"""From a suite and a selection to the list of cases, before anything is fetched or started. Pure.
+
+What cannot run here stays in the list with its reason: a gap must be seen to be understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from harness.errors import UsageError
+from harness.suites.definition import AVAILABLE, RUNTIME_DEFAULT, Group, Suite, Threads
+from harness.workloads.definition import Workload
+
+CPU_TARGETS = ("cpu", "cpu_only", "CPUExecutionProvider")
+# Seconds a trial takes beside its window: start, import, load, decoding the samples. Only for the plan's estimate.
+TRIAL_OVERHEAD_S = 1.2
+ACCURACY_S = 8.0
+PLACEMENT_S = 3.0
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the person asked for by name, and what they changed. Empty and None: as the suite says."""
+
+    backends: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    batch: int | None = None
+    threads: int | None = None
+    duration_s: float | None = None
+    warmup_s: float | None = None
+    trials: int | None = None
+    device_index: int = 0
+
+    def adjust(self, group: Group) -> Group:
+        """Return the group with the person's own durations, batch and so on."""
+        changed = {
+            name: value
+            for name, value in (
+                ("duration_s", self.duration_s),
+                ("warmup_s", self.warmup_s),
+                ("trials", self.trials),
+                ("batches", None if self.batch is None else (self.batch,)),
+                ("threads", None if self.threads is None else (self.threads,)),
+            )
+            if value is not None
+        }
+        adjusted = replace(group, **changed)  # type: ignore[arg-type]
+        return replace(adjusted, limit_s=max(group.limit_s, 3 * adjusted.duration_s))
+
+
+@dataclass(frozen=True)
+class Intent:
+    """One case to be: what is asked for. `status` and `reason` are set where it is known already that it cannot run."""
+
+    workload: Workload
+    backend: str
+    target: str
+    scenario: str
+    precision: str
+    artifact_precision: str
+    batch: int
+    threads: int | None
+    slots: int | None
+    device_index: int
+    group: Group
+    accuracy: bool = False
+    placement: bool = False
+    status: str | None = None  # unsupported, skipped
+    reason: str | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self.status is None
+
+    @property
+    def expected_s(self) -> float:
+        """Seconds that its trials will take, roughly."""
+        if not self.runs:
+            return 0.0
+        once = TRIAL_OVERHEAD_S + self.group.warmup_s + self.group.duration_s
+        return self.group.trials * once + ACCURACY_S * self.accuracy + PLACEMENT_S * self.placement
+
+
+def expand(
+    suite: Suite,
+    workloads: Mapping[str, Workload],
+    selection: Selection,
+    known_targets: Mapping[str, tuple[str, ...]],
+    processors: int,
+) -> list[Intent]:
+    """Return the suite's cases in its own order, each once. `known_targets` are every backend's own names.
+
+    Raises UsageError where the selection names what does not exist, or leaves nothing.
+    """
+    _check(suite, selection, known_targets)
+    cases: dict[tuple[object, ...], Intent] = {}
+    measured: set[tuple[str, str, str, str]] = set()
+    for group in map(selection.adjust, suite.groups):
+        for name in group.workloads:
+            if selection.workloads and name not in selection.workloads:
+                continue
+            for backend, target in _places(group, selection, known_targets):
+                for intent in _combinations(group, workloads[name], backend, target, selection, processors):
+                    key = (
+                        name, backend, target, intent.scenario, intent.precision, intent.artifact_precision,
+                        intent.batch, intent.threads, intent.slots,
+                    )  # fmt: skip
+                    if key in cases:
+                        continue
+                    # Accuracy belongs to the artifact, runtime, target and precision: it is measured once for all of
+                    # their cases.
+                    quality = (name, backend, target, f"{intent.artifact_precision}/{intent.precision}")
+                    first = name in suite.accuracy and quality not in measured and intent.runs
+                    if first:
+                        measured.add(quality)
+                    placement = suite.placement and intent.scenario == "single_stream" and intent.runs
+                    cases[key] = replace(intent, accuracy=first, placement=placement)
+    if not cases:
+        raise UsageError(
+            "The selection leaves nothing to run.", f"Look at the suite with `weigh run {suite.name} --plan`."
+        )
+    return list(cases.values())
+
+
+def _check(suite: Suite, selection: Selection, known: Mapping[str, tuple[str, ...]]) -> None:
+    named = {name: None for group in suite.groups for name in group.workloads}
+    for workload in selection.workloads:
+        if workload not in named:
+            raise UsageError(
+                f"The suite {suite.name} has no workload {workload!r}.", f"Its workloads are {', '.join(named)}."
+            )
+    for backend in selection.backends:
+        if backend not in known:
+            raise UsageError(f"There is no backend {backend!r}.", f"Backends are {', '.join(known)}.")
+    chosen = selection.backends or tuple(known)
+    for target in selection.targets:
+        if not any(_knows(known, backend, target) for backend in chosen):
+            each = "; ".join(f"{backend}: {', '.join(known[backend])}" for backend in chosen)
+            raise UsageError(f"No chosen backend has a target {target!r}.", f"Targets are {each}.")
+
+
+def _knows(known: Mapping[str, tuple[str, ...]], backend: str, target: str) -> bool:
+    """Whether the backend names this target; onnxruntime takes any execution provider by its own name."""
+    return target in known[backend] or (backend == "onnxruntime" and target.endswith("ExecutionProvider"))
+
+
+def _places(group: Group, selection: Selection, known: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    for backend in known:
+        if selection.backends and backend not in selection.backends:
+            continue
+        if selection.targets:
+            # A target that was asked for by name need not be one of the suite's own.
+            yield from ((backend, target) for target in selection.targets if _knows(known, backend, target))
+        else:
+            named = group.targets.get(backend, ())
+            if not named and selection.backends:
+                named = known[backend][:1]  # asked for by name, though the suite does not mention it
+            yield from ((backend, target) for target in named)
+
+
+def _combinations(
+    group: Group, workload: Workload, backend: str, target: str, selection: Selection, processors: int
+) -> Iterator[Intent]:
+    for precision in group.precisions:
+        for batch in group.batches:
+            for threads in group.threads if target in CPU_TARGETS else (RUNTIME_DEFAULT,):
+                status, reason = None, None
+                count = _threads(threads, processors)
+                if group.scenario not in workload.scenarios:
+                    status = "unsupported"
+                    reason = (
+                        f"{workload.name} allows {' and '.join(workload.scenarios)} only: {workload.note or ''}".rstrip(
+                            ": "
+                        )
+                    )
+                elif batch > 1 and "offline" not in workload.scenarios:
+                    status = "unsupported"
+                    reason = f"{workload.name} has no batches: {workload.note or 'it allows one sample at a time'}"
+                elif count is not None and count > processors and selection.threads is None:
+                    status = "skipped"
+                    reason = f"{count} threads on {processors} available processors would measure the waiting"
+                yield Intent(
+                    workload=workload,
+                    backend=backend,
+                    target=target,
+                    scenario=group.scenario,
+                    precision=precision,
+                    artifact_precision=group.artifact_precision,
+                    batch=batch,
+                    threads=count,
+                    slots=group.slots,
+                    device_index=selection.device_index,
+                    group=group,
+                    status=status,
+                    reason=reason,
+                )
+
+
+def _threads(asked: Threads, processors: int) -> int | None:
+    if asked == AVAILABLE:
+        return processors
+    return None if asked == RUNTIME_DEFAULT else int(asked)
