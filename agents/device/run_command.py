@@ -128,24 +128,31 @@ def _finish(bundle: Bundle, selection: Any, store: str | None, no_store: bool, j
 
 
 def _print_plan(plan: Plan) -> None:
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=f"{plan.suite.name} {plan.suite.version}: {plan.suite.title}", title_justify="left")
-    for name in ("workload", "backend", "target", "scenario", "precision", "batch", "threads", "trials", "why not"):
-        table.add_column(name, overflow="fold", justify="right" if name in ("batch", "threads", "trials") else "left")
+    from agents.device.run_report import plain_table, wide_console
+
+    numbers = ("batch", "threads", "trials")
+    columns = ("workload", "backend", "target", "scenario", "precision", *numbers)
+    table = plain_table(f"{plan.suite.name} {plan.suite.version}: {plan.suite.title}", columns, numbers)
     running = 0
+    reasons: dict[tuple[str, str, str], list[str]] = {}
     for intent in plan.intents:
         reason = plan.reason(intent)
-        running += reason is None
+        if reason is not None:
+            reasons.setdefault((intent.backend, intent.target, reason), []).append(intent.workload.name)
+            continue
+        running += 1
         threads = str(intent.threads) if intent.threads is not None else "default"
         cells = (
             intent.workload.name, intent.backend, intent.target, intent.scenario, intent.precision, str(intent.batch),
-            threads, str(intent.group.trials), reason or "",
+            threads, str(intent.group.trials),
         )  # fmt: skip
         table.add_row(*map(Text, cells))
-    Console().print(table)
+    console = wide_console()
+    console.print(table)
+    for (backend, target, reason), workloads in reasons.items():
+        console.print(Text(f"Not here, {backend} {target} ({len(workloads)} cases): {reason}"), soft_wrap=True)
     minutes = max(1, round(plan.expected_s / 60))
     typer.echo(
         f"{running} of {len(plan.intents)} cases can run here, in about {minutes} minute{'s' if minutes > 1 else ''} "

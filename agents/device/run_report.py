@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from harness.records import Measurement, Run
 from harness.runner.plan import Selection
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 COLUMNS = (
     "workload", "backend", "target", "precision", "scenario", "p50 ms", "p99 ms", "per s", "accuracy", "status", "reason",
@@ -47,9 +52,11 @@ def _row(group: Sequence[Measurement]) -> tuple[str, ...]:
 
 
 def _number(value: float | None) -> str:
+    """Return at least three significant digits, without an exponent."""
     if value is None:
         return ""
-    return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+    digits = 0 if value >= 1000 else 1 if value >= 100 else 2 if value >= 10 else 3 if value >= 0.1 else 4
+    return f"{value:.{digits}f}"
 
 
 def complaints(run: Run, selection: Selection) -> list[str]:
@@ -80,22 +87,43 @@ def complaints(run: Run, selection: Selection) -> list[str]:
 
 
 def print_table(run: Run) -> None:
-    """Print the table on standard output."""
-    from rich.console import Console
-    from rich.table import Table
+    """Print the table on standard output, and below it why something did not run as asked."""
     from rich.text import Text
 
-    table = Table(title=f"{run.suite.name} on {run.device.name}", title_justify="left")
     rows = table_rows(run.measurements)
-    accurate = any(row[8] for row in rows)
-    shown = [position for position, name in enumerate(COLUMNS) if name != "accuracy" or accurate]
-    for position in shown:
-        name = COLUMNS[position]
-        right = name in NUMBERS
-        table.add_column(name, justify="right" if right else "left", no_wrap=name != "reason", overflow="fold")
+    reason, accuracy = COLUMNS.index("reason"), COLUMNS.index("accuracy")
+    shown = [
+        position
+        for position in range(len(COLUMNS))
+        if position != reason and (position != accuracy or any(row[accuracy] for row in rows))
+    ]
+    table = plain_table(f"{run.suite.name} on {run.device.name}", [COLUMNS[position] for position in shown], NUMBERS)
     colours = {"ok": "green", "failed": "red", "invalid": "red"}
     for row in rows:
         cells = [Text(row[position]) for position in shown]
-        cells[-2].stylize(colours.get(row[-2], "yellow"))
+        cells[-1].stylize(colours.get(row[COLUMNS.index("status")], "yellow"))
         table.add_row(*cells)
-    Console().print(table)
+    console = wide_console()
+    console.print(table)
+    for row in rows:
+        if row[reason]:
+            console.print(Text(f"{row[0]}, {row[1]} {row[2]}: {row[reason]}"), soft_wrap=True)
+
+
+def plain_table(title: str, columns: Sequence[str], right: Iterable[str]) -> Table:
+    """Return an empty table that stays readable in 80 columns and in a file."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return table
+
+
+def wide_console() -> Console:
+    """Return a console as wide as the terminal; output that goes elsewhere is not folded to 80 columns."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=200)
