@@ -90,8 +90,6 @@ class OnnxRuntimeSession:
         for position, info in enumerate(self.outputs):
             if self._fixed:
                 binding.bind_ortvalue_output(info.name, value.ortvalue_from_numpy(self._out[slot][position]))
-            else:
-                binding.bind_output(info.name, "cpu")
         return binding
 
     def infer(self, slot: int, inputs: Sequence[Array]) -> Sequence[Array]:
@@ -106,6 +104,9 @@ class OnnxRuntimeSession:
             write(self._in[slot], inputs)
             for device, host in zip(self._device_in[slot], self._in[slot], strict=False):
                 device.update_inplace(host)
+            if not self._fixed:
+                for info in self.outputs:  # else the binding insists on the size of the last answer
+                    binding.bind_output(info.name, "cpu")
             self._session.run_with_iobinding(binding)
             if self._fixed:
                 return self._out[slot]

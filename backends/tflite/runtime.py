@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import importlib.metadata
 import re
@@ -89,11 +90,10 @@ def load_delegate(runtime: Runtime, library: str, options: Mapping[str, str]) ->
     """Load a delegate's shared library by name or path. Raises TargetUnsupported."""
     if not library:
         raise TargetUnsupported("The target delegate: names no library.", "Write e.g. delegate:libedgetpu.so.1.")
-    # The runtime's Delegate complains in its destructor when its constructor failed; a class attribute silences that.
-    delegate = getattr(runtime.module, "Delegate", None)
-    if delegate is not None and not hasattr(delegate, "_library"):
-        delegate._library = None
     try:
+        # Looked for first, because the runtime's own Delegate complains again in its destructor.
+        for name in ("tflite_plugin_create_delegate", "tflite_plugin_destroy_delegate"):
+            getattr(ctypes.CDLL(library), name)
         return runtime.module.load_delegate(library, dict(options))
     except (OSError, ValueError, RuntimeError, AttributeError) as error:
         raise TargetUnsupported(
