@@ -146,27 +146,38 @@ def _without_large_downloads() -> list[str]:
 
 
 def _print_table(rows: list[FormatStatus], root: Path) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    """Print a heading and a table per model; lines may be longer than the screen, so that nothing is cut."""
+    from itertools import groupby
 
-    table = Table(
-        "model", "format", "precision", "from", "licence", "size", "SHA-256", "in cache", box=None, pad_edge=False
-    )
-    previous = None
-    for row in rows:
-        origin = (row.source or "") if row.origin == "shipped" else f"built from {row.source}"
-        table.add_row(
-            row.model if row.model != previous else "",
-            row.format,
-            row.precision,
-            escape(origin),
-            row.licence or "unknown",
-            "not built yet" if row.bytes is None else f"{row.bytes / 1e6:.1f} MB",
-            "" if row.sha256 is None else row.sha256[:12],
-            "yes" if row.cached else (escape(row.reason) if row.reason else "no"),
+    from rich.console import Console
+    from rich.text import Text
+
+    from harness.models.catalog import find_model
+
+    console = Console(soft_wrap=True, highlight=False)
+    for name, group in groupby(rows, key=lambda row: row.model):
+        entry = find_model(name)
+        console.print(
+            Text(name, style="bold") + Text(f"  {entry.title}. {entry.licence}. {entry.homepage}", style="dim")
         )
-        previous = row.model
-    console = Console()
-    console.print(table)
-    console.print(f"Cache: {escape(str(root))}. Full hashes and sources: weigh models list --json.", soft_wrap=True)
+        if entry.note:
+            console.print(Text(f"  {entry.note}", style="dim"))
+        for row in group:
+            size = "not built" if row.bytes is None else f"{row.bytes / 1e6:.1f} MB"
+            held = "in cache" if row.cached else (row.reason or "not in cache")
+            line = (
+                f"  {row.format:<7}{row.precision:<6}{size:>10}  {(row.sha256 or '-')[:12]:<14}{held:<14}{_origin(row)}"
+            )
+            console.print(Text(line))
+    console.print(Text(f"Cache: {root}. Full hashes: weigh models list --json", style="dim"))
+
+
+def _origin(row: FormatStatus) -> str:
+    """Return where a file comes from, shortened to the package and the file's own name."""
+    from harness.models.sources import SCHEMES, parse_source
+
+    text = row.source or ""
+    if text.startswith(tuple(f"{scheme}:" for scheme in SCHEMES)):
+        source = parse_source(text)
+        text = f"{source.name} of {source.scheme}:{source.location}" if source.members else text
+    return text if row.origin == "shipped" else f"built from {text}"

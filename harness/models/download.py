@@ -10,7 +10,7 @@ from harness.errors import ModelError
 from harness.models.cache import sha256_of
 from harness.models.progress import Progress, Step
 
-ATTEMPTS = 5  # in a row without a single new byte
+ATTEMPTS = 4  # in a row without a single new byte
 PAUSE_S = 0.5  # doubled after each of them
 _TIMEOUT_S = 30.0
 
@@ -70,7 +70,7 @@ def _complete(url: str, part: Path, size: int | None, step: Step, pause_s: float
                     "Connect this machine to a network (HTTPS_PROXY is honoured), then try again: it goes on where it "
                     "stopped. Or fetch it on another machine with `weigh models fetch` and copy its cache folder here.",
                 )
-            time.sleep(pause_s * 2**failures)
+            time.sleep(pause_s * 2 ** max(failures - 1, 0))
 
 
 def _request(client: Any, url: str, part: Path, size: int | None, step: Step) -> bool:

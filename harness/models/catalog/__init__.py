@@ -3,8 +3,9 @@
 name, title, licence, homepage, note
 [[source]]    name, source, sha256, bytes, and a licence of its own where it differs
 [[input]], [[output]]    role, dtype, shape (0: the batch), in the canonical order
-[[artifact]]  format, precision, and either `shipped` (a source's name) with the `tensors` of that file by role (by position without), or
-              `recipe` with `sources` and `parameters`; a TFLite or CoreML recipe is written from the ONNX file
+[[artifact]]  format, precision, and either `shipped` (a source's name) with the `tensors` of that file by role (without
+              them, by position), or `recipe` with `sources` and `parameters`; a TFLite or CoreML recipe is written from
+              the ONNX file
 """
 
 from __future__ import annotations

@@ -57,8 +57,9 @@ class _Network:
 
     def uniform(self, shape: tuple[int, ...], variance: float) -> Array:
         """Return numbers between -a and a with this variance (a * a / 3)."""
-        numbers: Array = self._random.random_sample(shape) * 2.0 - 1.0
-        return numbers * np.sqrt(3.0 * variance)
+        numbers: Array = self._random.random_sample(shape)
+        scaled: Array = (numbers * 2.0 - 1.0) * np.sqrt(3.0 * variance)
+        return scaled
 
     def convolution(
         self, name: str, x: str, channels_in: int, channels_out: int, kernel: int, stride: int = 1, gain: float = 1.0
