@@ -14,6 +14,7 @@ import numpy.typing as npt
 from harness.errors import RecordError
 from harness.tasks.base import Sample
 from harness.tasks.detections import intersection_over_union
+from harness.tasks.sentence_embedding import unpack_embedding
 
 # Metrics by task; the first is the one that `evaluate` gives, the others are its details.
 METRICS: Mapping[str, tuple[str, ...]] = {
@@ -105,23 +106,24 @@ def average_precision(
     return float(envelope[hits].sum() / total)
 
 
-def linear_probe(features: FloatArray, labels: npt.NDArray[np.bool_], train_share: float = 0.5) -> float:
+def linear_probe(features: FloatArray, labels: npt.NDArray[np.bool_], folds: int = 5) -> float:
     """Return the accuracy of a linear classifier on frozen features: how much of the labels they make plain.
 
-    Ridge regression on -1 and +1 in closed form, w = (X'X + I)^-1 X'y with the mean taken off, trained on a seeded
-    `train_share` of the samples and tested on the rest.
+    Ridge regression on -1 and +1 in closed form, w = (X'X + I)^-1 X'y with the means taken off. Seeded folds: each is
+    tested once, by what was trained on the others.
     """
     order = np.random.RandomState(0).permutation(len(labels))
-    cut = round(len(labels) * train_share)
-    train, test = order[:cut], order[cut:]
     target = np.where(labels, 1.0, -1.0)
-    if len(test) == 0 or len(set(labels[train].tolist())) < 2:
-        raise RecordError("The linear probe needs samples of both kinds to train on, and some to test on.")
-    mean, middle = features[train].mean(axis=0), target[train].mean()
-    x, y = features[train] - mean, target[train] - middle
-    weights = np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ y)
-    predicted = (features[test] - mean) @ weights + middle > 0
-    return float((predicted == labels[test]).mean())
+    right = 0
+    for test in np.array_split(order, folds):
+        train = np.setdiff1d(order, test)
+        if len(test) == 0 or len(set(labels[train].tolist())) < 2:
+            raise RecordError("The linear probe needs more samples, and of both kinds.")
+        mean, middle = features[train].mean(axis=0), target[train].mean()
+        x, y = features[train] - mean, target[train] - middle
+        weights = np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ y)
+        right += int((((features[test] - mean) @ weights + middle > 0) == labels[test]).sum())
+    return right / len(labels)
 
 
 def frame_f1(predicted: Sequence[Sequence[Sequence[int]]], truth: Sequence[Sequence[Sequence[int]]]) -> FloatArray:
@@ -152,7 +154,7 @@ def _faces(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
 
 
 def _embedding(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
-    features = np.array([item["embedding"] for item in predictions], dtype=np.float64)
+    features = np.array([unpack_embedding(item) for item in predictions], dtype=np.float64)
     labels = np.array([bool(sample.label) for sample in samples])
     majority = max(labels.mean(), 1.0 - labels.mean())
     return Evaluation("linear_probe", linear_probe(features, labels), {"majority_class": float(majority)})
@@ -170,7 +172,8 @@ def _voice(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
     means = [sum(scores[clip]) / len(scores[clip]) for clip in clips]
     kinds = [truth[clip] for clip in clips]
     silenced = [mean < 0.5 for mean, kind in zip(means, kinds, strict=True) if not kind]
-    details = {"rejected": sum(silenced) / len(silenced)} if silenced else {}
+    frames = area_under_curve([item["speech"] for item in predictions], [bool(sample.label) for sample in samples])
+    details = {"frame_auc": frames, "rejected": sum(silenced) / len(silenced)}
     return Evaluation("auc", area_under_curve(means, kinds), details)
 
 

@@ -30,7 +30,7 @@ from harness.tasks.metrics import METRICS
 from harness.toml_files import TomlFile, read_toml
 
 if TYPE_CHECKING:
-    from harness.models.store import UserModel
+    from harness.models.user_model import UserModel
 
 SCENARIOS = ("single_stream", "offline")
 FORMATS = ("onnx", "openvino", "tflite", "coreml")
@@ -61,6 +61,7 @@ class Workload:
     energy: bool = True  # False: the network's data are not natural, and its power not to be compared
     note: str | None = None
     accuracy_reason: str | None = None  # why accuracy is not measured, where it is not
+    tensors: Mapping[str, str] = field(default_factory=dict)  # role -> tensor of the user's own model file
 
 
 def workload_from_table(
@@ -159,7 +160,7 @@ def _model(value: Any, document: TomlFile, key: Key, known: tuple[str, ...] | No
     model_format = value.get("format")
     if model_format not in FORMATS:
         raise document.error((*key, "format"), f"there is no model format {model_format!r}.", FORMATS)
-    from harness.models.store import UserModel
+    from harness.models.user_model import UserModel
 
     return UserModel(path=path, format=model_format)
 
