@@ -4,7 +4,8 @@ name = "my-classifier"                        # in the catalogue or a suite file
 title = "Our product classifier"              # for people; the name, if left out
 family = "efficientnet-lite0"                 # what it may be compared with; the name, if left out
 task = "image_classification"
-model = "efficientnet-lite0"                  # of the catalogue, or { path = "model.onnx", format = "onnx" }
+model = "efficientnet-lite0"                  # of the catalogue, or { path = "model.onnx", format = "onnx",
+                                                  #      precision = "fp32", tensors = { image = "x", logits = "y" } }
 dataset = { name = "products", folder = "photos", labels = "labels.tsv", limit = 1000 }
 latency_samples = "photos"                    # "dataset", "random", or a dataset's name
 scenarios = ["single_stream", "offline"]
@@ -98,6 +99,7 @@ def workload_from_table(
         family=_text(table, "family", document, key, name),
         task=task,
         model=_model(table.get("model"), document, (*key, "model"), known_models),
+        tensors=_tensors(table.get("model"), document, (*key, "model")),
         dataset=dataset,
         latency_samples=_latency_samples(table, dataset, document, key),
         scenarios=_scenarios(table.get("scenarios", list(SCENARIOS)), document, (*key, "scenarios")),
@@ -153,7 +155,7 @@ def _model(value: Any, document: TomlFile, key: Key, known: tuple[str, ...] | No
     if not isinstance(value, dict):
         what = "the model must be a name of the catalogue"
         raise document.error(key, f'{what}, or {{ path = "...", format = "..." }}.', known)
-    document.check_keys(key, value, ("path", "format"))
+    document.check_keys(key, value, ("path", "format", "precision", "tensors"))
     path = _path(value, "path", document, key)
     if path is None:
         raise document.error(key, "the model needs a path.")
@@ -162,7 +164,13 @@ def _model(value: Any, document: TomlFile, key: Key, known: tuple[str, ...] | No
         raise document.error((*key, "format"), f"there is no model format {model_format!r}.", FORMATS)
     from harness.models.user_model import UserModel
 
-    return UserModel(path=path, format=model_format)
+    return UserModel(path=path, format=model_format, precision=_text(value, "precision", document, key, "fp32"))
+
+
+def _tensors(value: Any, document: TomlFile, key: Key) -> dict[str, str]:
+    table = value.get("tensors", {}) if isinstance(value, dict) else {}
+    document.check_keys((*key, "tensors"), table, table if isinstance(table, dict) else ())
+    return {role: _text(table, role, document, (*key, "tensors")) for role in table}
 
 
 def _latency_samples(table: Mapping[str, Any], dataset: DatasetSpec | None, document: TomlFile, key: Key) -> str:
