@@ -10,7 +10,7 @@ from harness.artifacts import ModelFile, Port
 from harness.errors import ModelError
 from harness.models.build import Built, build_onnx, lineage_of, tool_names, write_from_onnx
 from harness.models.cache import Cache, DamagedFileError
-from harness.models.catalog import ArtifactEntry, ModelEntry, find_model
+from harness.models.catalog import ArtifactEntry, ModelEntry, SourceFile, find_model
 from harness.models.inspection import read_ports
 from harness.models.manifest import Lineage, Manifest, find_manifest, tool_versions, write_manifest
 from harness.models.progress import Progress, SilentProgress
@@ -68,8 +68,9 @@ class ModelStore:
         name = f"{entry.name}{'' if made_for is None else f'-b{made_for}'}.{_SUFFIXES[artifact.format]}"
         lineage = lineage_of(entry, artifact, made_for)
         assert artifact.recipe is not None
-        tools = self._tools(entry, artifact)
-        return self._built(lineage, tools, lambda: self._make(entry, artifact, batch), name, entry.licence)
+        tools = tool_versions(tool_names(artifact.recipe))
+        can_make = self._holds_all(self._pins(entry, artifact))
+        return self._built(lineage, tools, lambda: self._make(entry, artifact, batch), name, entry.licence, can_make)
 
     def formats(self, model: str | UserModel) -> tuple[FormatStatus, ...]:
         """Return every format and precision of a model, from where, and whether it is in the cache. Fetches nothing."""
@@ -90,21 +91,20 @@ class ModelStore:
             artifact = entry.artifact(model_format, precision)
             if not self._status(entry, artifact).cached:
                 pins.update(dict.fromkeys(self._pins(entry, artifact)))
+            pins.update(dict.fromkeys(_companions(entry)))
         fetch_all(list(pins), self.cache, self.offline, self.progress)
 
     def fetch_sources(self, models: Iterable[str]) -> int:
         """Fetch all published files of these models, with one call of pip. Returns how many files that are."""
         sources = [source for name in models for source in find_model(name).sources]
-        fetch_all([Pinned(s.source, s.sha256, s.bytes) for s in sources], self.cache, self.offline, self.progress)
+        fetch_all([_pin(source) for source in sources], self.cache, self.offline, self.progress)
         return len(sources)
 
     def source_file(self, model: str, name: str) -> Path:
         """Return one of a model's published files, such as a tokenizer, fetching it where needed."""
-        source = find_model(model).source(name)
-        pin = Pinned(source.source, source.sha256, source.bytes)
-        return fetch_all([pin], self.cache, self.offline, self.progress)[0]
+        return fetch_all([_pin(find_model(model).source(name))], self.cache, self.offline, self.progress)[0]
 
-    def cache_files(self, file: ModelFile, batch: int = 1) -> tuple[Path, ...]:
+    def cache_files(self, file: ModelFile) -> tuple[Path, ...]:
         """Return the paths, relative to the cache, that another machine's cache needs to find this file by `ensure`.
 
         For a CoreML package the zip file is named, from which the folder is made; for a built file also its manifest.
@@ -124,7 +124,7 @@ class ModelStore:
     def _shipped(self, entry: ModelEntry, artifact: ArtifactEntry) -> ModelFile:
         assert artifact.shipped is not None
         source = entry.source(artifact.shipped)
-        path = fetch_all(self._pins(entry, artifact), self.cache, self.offline, self.progress)[0]
+        path = self._fetched(entry, artifact)[0]
         if path.suffix == ".zip":
             path = unpacked_folder(self.cache, path, source.sha256, Path(parse_source(source.source).name).suffix)
         inputs, outputs, batch = _ports_of(entry, artifact, path)
@@ -150,10 +150,18 @@ class ModelStore:
         return self._built(lineage, tools, converter(own, model_format, precision, batch), name, model.licence)
 
     def _built(
-        self, lineage: Lineage, tools: dict[str, str] | None, make: Callable[[], Built], name: str, licence: str | None
+        self,
+        lineage: Lineage,
+        tools: dict[str, str] | None,
+        make: Callable[[], Built],
+        name: str,
+        licence: str | None,
+        can_make: bool = True,
     ) -> ModelFile:
         """Return the file of this lineage from the cache, or make it: once, however many processes ask."""
         found = self._cached(find_manifest(self.cache, lineage, tools))
+        if found is None and not can_make:  # what tools of other versions made is better than nothing
+            found = self._cached(find_manifest(self.cache, lineage, None))
         if found is None:
             with self.cache.lock(f"build-{lineage.source_sha256[:16]}-{lineage.format}-{lineage.precision}"):
                 found = self._cached(find_manifest(self.cache, lineage, tools))
@@ -184,8 +192,13 @@ class ModelStore:
     def _make(self, entry: ModelEntry, artifact: ArtifactEntry, batch: int) -> Built:
         if artifact.format != "onnx":
             return write_from_onnx(artifact.format, artifact.precision, self.ensure(entry.name, "onnx"), batch)
-        paths = fetch_all(self._pins(entry, artifact), self.cache, self.offline, self.progress)
-        return build_onnx(entry, artifact, dict(zip(artifact.sources, paths, strict=True)))
+        return build_onnx(entry, artifact, dict(zip(artifact.sources, self._fetched(entry, artifact), strict=True)))
+
+    def _fetched(self, entry: ModelEntry, artifact: ArtifactEntry) -> list[Path]:
+        """Return the published files behind an artifact; what else the model needs comes in the same go."""
+        pins = self._pins(entry, artifact)
+        more = [] if self._holds_all(pins) else _companions(entry)
+        return fetch_all([*pins, *more], self.cache, self.offline, self.progress)[: len(pins)]
 
     def _cached(self, manifest: Manifest | None) -> tuple[Manifest, Path] | None:
         if manifest is None:
@@ -202,16 +215,15 @@ class ModelStore:
             return unpacked_folder(self.cache, path, manifest.sha256, ".mlpackage")
         return path
 
-    def _tools(self, entry: ModelEntry, artifact: ArtifactEntry) -> dict[str, str] | None:
-        assert artifact.recipe is not None
-        return tool_versions(tool_names(artifact.recipe))
+    def _holds_all(self, pins: Iterable[Pinned]) -> bool:
+        return all(self.cache.holds(pin.sha256, pin.bytes, suffix_of(parse_source(pin.source))) for pin in pins)
 
     def _pins(self, entry: ModelEntry, artifact: ArtifactEntry) -> list[Pinned]:
         """Return the published files behind an artifact: the file itself, or the weights it is built from."""
         if artifact.recipe is not None and artifact.format != "onnx":
             artifact = entry.artifact("onnx", "fp32")
         names: Sequence[str] = artifact.sources if artifact.shipped is None else [artifact.shipped]
-        return [Pinned(s.source, s.sha256, s.bytes) for s in map(entry.source, names)]
+        return [_pin(entry.source(name)) for name in names]
 
     def _status(self, entry: ModelEntry, artifact: ArtifactEntry) -> FormatStatus:
         common = (entry.name, artifact.format, artifact.precision)
@@ -221,14 +233,23 @@ class ModelStore:
             licence = source.licence or entry.licence
             return FormatStatus(*common, "shipped", source.source, licence, source.bytes, source.sha256, held)
         lineage = lineage_of(entry, artifact, None if artifact.format == "onnx" else 1)
-        tools = self._tools(entry, artifact)
-        found = find_manifest(self.cache, lineage, tools)
-        held = found is not None and self.cache.holds(found.sha256, found.bytes, found.suffix)
         assert artifact.recipe is not None
+        found = find_manifest(self.cache, lineage, tool_versions(tool_names(artifact.recipe)))
+        held = found is not None and self.cache.holds(found.sha256, found.bytes, found.suffix)
         missing = [tool for tool in tool_names(artifact.recipe) if tool_versions((tool,)) is None]
         reason = f"{', '.join(missing)} is not installed" if missing and not held else None
         size, sha256 = (found.bytes, found.sha256) if found is not None else (None, None)
         return FormatStatus(*common, "built", lineage.source, entry.licence, size, sha256, held, reason)
+
+
+def _pin(source: SourceFile) -> Pinned:
+    return Pinned(source.source, source.sha256, source.bytes)
+
+
+def _companions(entry: ModelEntry) -> list[Pinned]:
+    """Return the published files that belong to the model and are no model themselves, such as a tokenizer."""
+    used = {name for artifact in entry.artifacts for name in (artifact.shipped, *artifact.sources)}
+    return [_pin(source) for source in entry.sources if source.name not in used]
 
 
 def _ports_of(
