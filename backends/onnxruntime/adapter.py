@@ -86,7 +86,9 @@ class OnnxRuntimeBackend:
         after = _thread_count()
         used = session.get_providers()
         if not used or used[0] != provider:
-            raise _unsupported(target, provider, f"onnxruntime put the session on {used[0] if used else 'nothing'}")
+            raise _unsupported(
+                ort, target, provider, f"onnxruntime put the session on {used[0] if used else 'nothing'}"
+            )
         inputs = tuple(
             tensor_info(argument, pin(argument.name, argument.shape, options.input_shapes.get(argument.name)))
             for argument in session.get_inputs()
@@ -129,22 +131,19 @@ def require_provider(ort: Any, provider: str, target: str) -> None:
     if provider not in ort.get_available_providers():
         reason, fix = providers.missing_reason(ort, provider)
         raise TargetUnsupported(f"{target} cannot run: {reason}.", fix)
-    if _memory(provider) == "cuda":
-        if hasattr(ort, "preload_dlls"):  # finds the CUDA and cuDNN wheels; since 1.21
-            ort.preload_dlls()
-        absent = providers.missing_libraries(provider)
-        if absent:
-            raise _unsupported(target, provider, f"{', '.join(absent)} not found")
+    if _memory(provider) == "cuda" and hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()  # finds the CUDA and cuDNN wheels; since 1.21
 
 
-def _unsupported(target: str, provider: str, reason: str) -> TargetUnsupported:
-    absent = providers.missing_libraries(provider)
-    if absent and absent[0] not in reason:
-        reason += f"; {', '.join(absent)} not found"
+def _unsupported(ort: Any, target: str, provider: str, reason: str) -> TargetUnsupported:
+    """What onnxruntime did, and which of the provider's libraries the loader does not find."""
+    absent = providers.missing_libraries(provider, providers.cuda_of(ort))
+    if not absent:
+        return TargetUnsupported(f"{target} cannot run: {reason}.")
     fix = "Install NVIDIA's driver." if "libcuda.so.1" in absent else ""
-    if provider in providers.PACKAGES and absent:
+    if provider in providers.PACKAGES and absent != ["libcuda.so.1"]:
         fix = f"{fix} The other libraries come with {providers.PACKAGES[provider]}.".strip()
-    return TargetUnsupported(f"{target} cannot run: {reason}.", fix)
+    return TargetUnsupported(f"{target} cannot run: {reason}; {', '.join(absent)} not found.", fix)
 
 
 def _create(ort: Any, model: Path, made: Any, provider: str, chosen: dict[str, str]) -> Any:
@@ -155,17 +154,11 @@ def _create(ort: Any, model: Path, made: Any, provider: str, chosen: dict[str, s
     except Exception as error:
         text = first_line(error)
         if "fallback to CPU EP has been explicitly disabled" in str(error):
-            raise _unsupported(
-                target_of_provider(provider), provider, f"{provider} does not take every node of {model.name}"
-            ) from error
+            reason = f"{provider} does not take every node of {model.name}"
+            raise _unsupported(ort, providers.target_of(provider), provider, reason) from error
         text = text.split(" : ", 2)[-1] if text.startswith("[ONNXRuntimeError]") else text
         raise ModelRejected(f"onnxruntime cannot load {model.name} with {provider}: {text}.") from error
     return session
-
-
-def target_of_provider(provider: str) -> str:
-    """The target's short name, for messages."""
-    return providers.target_of(provider)
 
 
 def _memory(provider: str) -> str:

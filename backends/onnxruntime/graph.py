@@ -1,8 +1,9 @@
 """Reads what an ONNX file says about itself before a session exists: free dimensions, element types, operators.
 
 onnxruntime tells the names of free dimensions only after a session was made, which is too late to pin them, and the
-worker has no `onnx` package. So this walks the protobuf wire format of onnx.proto (ModelProto.graph = 7; GraphProto.node
-= 1, initializer = 5, input = 11) and jumps over the weights. Anything unexpected gives None: onnxruntime then judges.
+worker has no `onnx` package. So this walks the protobuf wire format of onnx.proto and jumps over the weights:
+ModelProto.graph = 7; GraphProto.node = 1, initializer = 5, input = 11; NodeProto.op_type = 4, attribute = 5;
+AttributeProto.t = 5, g = 6. Anything unexpected gives None: onnxruntime then judges.
 """
 
 from __future__ import annotations
@@ -18,21 +19,23 @@ Dimension = int | str | None
 FLOAT_TYPES = {1: "fp32", 10: "fp16", 11: "fp64", 16: "bf16"}  # TensorProto.DataType
 QUANTISED = ("QLinear", "Integer", "DequantizeLinear", "DynamicQuantize", "MatMulNBits", "QGemm", "QAttention")
 
+MOST_NESTED = 16  # graphs inside graphs; deeper ones are left to onnxruntime
+
 
 @dataclass(frozen=True)
 class Graph:
     """The facts that a session's options and report need."""
 
     inputs: dict[str, tuple[Dimension, ...]]
-    initializer_types: dict[int, int]  # TensorProto.DataType -> bytes of elements counted, by size in the file
-    operators: frozenset[str]
+    tensor_types: dict[int, int]  # of weights and constants: TensorProto.DataType -> bytes in the file
+    operators: set[str]
 
     @property
     def precision(self) -> str | None:
         """The precision that the file itself asks for; "mixed" where its floating-point weights differ."""
         if any(mark in name for name in self.operators for mark in QUANTISED):
             return "int8"
-        floats = {FLOAT_TYPES[kind] for kind in self.initializer_types if kind in FLOAT_TYPES}
+        floats = {FLOAT_TYPES[kind] for kind in self.tensor_types if kind in FLOAT_TYPES}
         if len(floats) == 1:
             return floats.pop()
         return "mixed" if floats else None
@@ -52,29 +55,38 @@ def read_graph(path: Path) -> Graph | None:
 
 
 def _graph(model: Buffer) -> Graph | None:
-    inputs: dict[str, tuple[Dimension, ...]] = {}
-    types: dict[int, int] = {}
-    operators: set[str] = set()
+    found = Graph({}, {}, set())
     initialised: set[str] = set()
-    found = False
-    for number, start, end in _parts(model, 0, len(model)):
-        if number != 7:
-            continue
-        found = True
-        for part, begin, stop in _parts(model, start, end):
-            if part == 1:
-                operators.add(_text(model, begin, stop, 4))
-            elif part == 5:
-                kind = _number(model, begin, stop, 2)
-                types[kind] = types.get(kind, 0) + (stop - begin)
-                initialised.add(_text(model, begin, stop, 8))
-            elif part == 11:
-                inputs[_text(model, begin, stop, 1)] = _shape(model, begin, stop)
-    if not found:
-        return None
+    bodies = list(_fields(model, 0, len(model), 7))
+    for start, end in bodies:
+        _collect(model, start, end, found, initialised, depth=0)
     # Old files list their weights among the inputs.
-    real = {name: shape for name, shape in inputs.items() if name not in initialised}
-    return Graph(real, types, frozenset(operators))
+    for name in initialised & set(found.inputs):
+        del found.inputs[name]
+    return found if bodies else None
+
+
+def _collect(model: Buffer, start: int, end: int, found: Graph, initialised: set[str], depth: int) -> None:
+    """Gather from one GraphProto and those inside its nodes (the branches of If, the body of Loop)."""
+    for part, begin, stop in _parts(model, start, end):
+        if part == 1:
+            found.operators.add(_text(model, begin, stop, 4))
+            for attribute_start, attribute_end in _fields(model, begin, stop, 5):
+                for tensor_start, tensor_end in _fields(model, attribute_start, attribute_end, 5):
+                    _weigh(model, tensor_start, tensor_end, found)
+                if depth < MOST_NESTED:
+                    for body_start, body_end in _fields(model, attribute_start, attribute_end, 6):
+                        _collect(model, body_start, body_end, found, initialised, depth + 1)
+        elif part == 5:
+            _weigh(model, begin, stop, found)
+            initialised.add(_text(model, begin, stop, 8))
+        elif part == 11 and depth == 0:
+            found.inputs[_text(model, begin, stop, 1)] = _shape(model, begin, stop)
+
+
+def _weigh(model: Buffer, start: int, end: int, found: Graph) -> None:
+    kind = _number(model, start, end, 2)
+    found.tensor_types[kind] = found.tensor_types.get(kind, 0) + (end - start)
 
 
 def _shape(model: Buffer, start: int, end: int) -> tuple[Dimension, ...]:

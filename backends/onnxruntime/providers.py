@@ -33,12 +33,13 @@ PACKAGES = {
     "MIGraphXExecutionProvider": "onnxruntime-migraphx",
 }
 SYSTEMS = {"DmlExecutionProvider": "win32", "CoreMLExecutionProvider": "darwin"}
-LIBRARIES = {
-    "CUDAExecutionProvider": ("libcuda.so.1", "libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9"),
-    "TensorrtExecutionProvider": ("libcuda.so.1", "libcudart.so.13", "libcudnn.so.9", "libnvinfer.so.10"),
+LIBRARIES = {  # {cuda} is the major version of CUDA that the build was made for
+    "CUDAExecutionProvider": ("libcuda.so.1", "libcudart.so.{cuda}", "libcublasLt.so.{cuda}", "libcudnn.so.9"),
+    "TensorrtExecutionProvider": ("libcuda.so.1", "libcudart.so.{cuda}", "libcudnn.so.9", "libnvinfer.so.10"),
     "MIGraphXExecutionProvider": ("libamdhip64.so", "libmigraphx_c.so"),
     "QNNExecutionProvider": ("libQnnHtp.so",),
 }
+NEWEST_CUDA = "13"  # what the package named above brings
 
 
 def provider_of(target: str) -> str:
@@ -120,7 +121,7 @@ def missing_reason(ort: Any, provider: str) -> tuple[str, str]:
     if system is not None and sys.platform != system:
         name = {"win32": "Windows", "darwin": "macOS"}[system]
         return f"{reason}, which exists on {name} only", f"Run this target on {name}."
-    absent = missing_libraries(provider)
+    absent = missing_libraries(provider, cuda_of(ort))
     if absent:
         reason += f"; {', '.join(absent)} not found"
     package = PACKAGES.get(provider)
@@ -140,23 +141,29 @@ def install_advice(package: str) -> str:
     )
 
 
-def missing_libraries(provider: str) -> list[str]:
+def cuda_of(ort: Any) -> str:
+    """Major version of CUDA that this build of onnxruntime wants; the newest where it is not a CUDA build."""
+    return str(getattr(ort, "cuda_version", "") or NEWEST_CUDA).split(".")[0]
+
+
+def missing_libraries(provider: str, cuda: str) -> list[str]:
     """Names of the native libraries behind a provider that the loader does not find (Linux; empty elsewhere)."""
     if not sys.platform.startswith("linux"):
         return []
     absent = []
     for name in LIBRARIES.get(provider, ()):
         try:
-            ctypes.CDLL(name)
+            ctypes.CDLL(name.format(cuda=cuda))
         except OSError:
-            absent.append(name)
+            absent.append(name.format(cuda=cuda))
     return absent
 
 
 def distribution() -> str:
     """The installed package behind the module `onnxruntime`, e.g. "CPU package onnxruntime 1.32.0"."""
     found = []
-    for name in ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-qnn", "onnxruntime-openvino"):
+    for suffix in ("", "-gpu", "-directml", "-qnn", "-openvino", "-migraphx", "-rocm"):
+        name = f"onnxruntime{suffix}"
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

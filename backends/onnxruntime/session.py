@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.base import Array, InferenceFailed, ModelRejected, Report, TensorInfo
-from backends.onnxruntime.placement import Assignment, assignment, time_shares
+from backends.onnxruntime.placement import Profile, node_shares, read_profile
 from backends.onnxruntime.providers import CPU, target_of
 from backends.slots import SlotThreads, first_line
 from backends.tensors import allocate, write
@@ -55,8 +55,8 @@ class OnnxRuntimeSession:
         self.load_ms: float | None = load_ms
         self.compile_ms: float | None = None
         self._fixed = all(0 not in output.shape or not output.shape for output in self.outputs)
-        self._assignment: Assignment | None = assignment(session)
-        self._profile: tuple[dict[str, float], dict[str, float]] | None = None
+        self._nodes = node_shares(session)
+        self._profile: Profile | None = None
         self._bindings: list[Any] = []
         self._in: list[list[Array]] = []
         self._out: list[list[Array]] = []
@@ -130,12 +130,12 @@ class OnnxRuntimeSession:
     def report(self) -> Report:
         """Providers, placement, precision and threads as the session tells them. Ends the profile, where one runs."""
         providers = tuple(self._session.get_providers())
-        nodes = self._assignment.shares if self._assignment is not None else None
+        nodes = self._nodes
         method = "onnxruntime graph assignment" if nodes else None
         times = None
         profile = self._end_profile()
         if profile is not None:
-            nodes, times = profile
+            nodes, times = profile.kernels, profile.time
             method = "onnxruntime profile of executed kernels"
         target: str | None = target_of(providers[0])
         if nodes and self._provider not in nodes:
@@ -163,17 +163,20 @@ class OnnxRuntimeSession:
 
     def _precision(self) -> str | None:
         precision: str | None = self._facts["file_precision"]
-        casts = self._assignment.inserted_casts if self._assignment is not None else 0
         if self._provider == CPU:
-            return "mixed" if precision == "fp16" and casts else precision
+            if precision not in ("fp16", "bf16"):
+                return precision
+            # Few CPU kernels exist in half precision; only a profile shows whether casts to fp32 were put in.
+            return None if self._profile is None else ("mixed" if self._profile.casts_inserted else precision)
         if self._provider in DEVICE_MEMORY:
-            return self._facts["math"] if precision == "fp32" else precision
+            math: str | None = self._facts["math"]
+            return math if precision == "fp32" else precision
         return None
 
-    def _end_profile(self) -> tuple[dict[str, float], dict[str, float]] | None:
+    def _end_profile(self) -> Profile | None:
         if self._facts["profiling"] and self._profile is None:
             self._facts["profiling"] = False
-            self._profile = time_shares(Path(self._session.end_profiling()))
+            self._profile = read_profile(Path(self._session.end_profiling()))
         return self._profile
 
     def close(self) -> None:

@@ -40,8 +40,7 @@ WHOLE_GRAPH = "EXECUTION_DEVICES: an OpenVINO plugin runs the whole graph or ref
 
 def tensor_info(port: Any) -> TensorInfo:
     """Describe an input or output of a model; sizes that are still free are 0. Raises ModelRejected."""
-    names = port.get_names()
-    name = port.get_any_name() if names else port.get_node().get_friendly_name()
+    name = tensor_name(port)
     kind = port.get_element_type().get_type_name()
     try:
         dtype = np.dtype(port.get_element_type().to_dtype()).name
@@ -51,6 +50,13 @@ def tensor_info(port: Any) -> TensorInfo:
     if shape.rank.is_dynamic:
         raise ModelRejected(f"{name!r} has no fixed number of dimensions.", "Give the shape of every input.")
     return TensorInfo(name, dtype, tuple(0 if size.is_dynamic else size.get_length() for size in shape))
+
+
+def tensor_name(port: Any) -> str:
+    """The name that the source file gives the tensor. OpenVINO keeps every alias, in no order; its node keeps the file's."""
+    names = port.get_names()
+    node = port.get_node().get_friendly_name().split("/sink_port_")[0]
+    return str(node if node in names or not names else port.get_any_name())
 
 
 class OpenVinoSession:

@@ -293,7 +293,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """Put the stand-in where the real runtime would be, as on a machine with a driver and an Ampere board."""
     made = Recorded()
     monkeypatch.setattr(adapter, "import_runtime", lambda: made)
-    monkeypatch.setattr(providers, "missing_libraries", lambda provider: [])
+    monkeypatch.setattr(providers, "missing_libraries", lambda provider, cuda: [])
     monkeypatch.setattr(adapter, "cuda_device", lambda index: ("Test Board", (8, 0)))
     return made
 
@@ -352,6 +352,45 @@ def test_a_session_that_landed_elsewhere_is_never_returned(recorded: Recorded, o
 def test_a_missing_cuda_library_is_named(
     recorded: Recorded, onnx_file: FileMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(providers, "missing_libraries", lambda provider: ["libcudnn.so.9"])
-    with pytest.raises(TargetUnsupported, match=r"libcudnn\.so\.9 not found"):
+    recorded.fails = (
+        "This session contains graph nodes, but fallback to CPU EP has been explicitly disabled by the user."
+    )
+    monkeypatch.setattr(providers, "missing_libraries", lambda provider, cuda: ["libcudnn.so.9"])
+    with pytest.raises(TargetUnsupported, match=r"libcudnn\.so\.9 not found") as caught:
         BACKEND.load(onnx_file(4), "onnx", "cuda", LoadOptions())
+    assert "onnxruntime-gpu[cuda,cudnn]" in caught.value.fix
+
+
+@pytest.mark.parametrize(("build", "wanted"), [("12.8", "libcublasLt.so.12"), ("13.0", "libcublasLt.so.13")])
+def test_the_libraries_looked_for_are_those_of_the_builds_own_cuda(build: str, wanted: str) -> None:
+    missing = providers.missing_libraries(CUDA, providers.cuda_of(SimpleNamespace(cuda_version=build)))
+    assert [name for name in missing if "cublasLt" in name] == [wanted]
+
+
+def test_weights_inside_branches_are_seen(onnx_graph: FileMaker) -> None:
+    value = helper.make_tensor_value_info
+    half = numpy_helper.from_array(np.ones(2, dtype=np.float16), "half")
+    branch = helper.make_graph(
+        [helper.make_node("Constant", [], ["c"], value=half)], "branch", [], [value("c", TensorProto.FLOAT16, [2])]
+    )
+    graph = helper.make_graph(
+        [helper.make_node("If", ["choice"], ["y"], then_branch=branch, else_branch=branch)],
+        "chosen",
+        [value("choice", TensorProto.BOOL, [])],
+        [value("y", TensorProto.FLOAT16, [2])],
+    )
+    found = read_graph(onnx_graph(graph))
+    assert found is not None
+    assert (found.precision, found.inputs) == ("fp16", {"choice": ()})
+
+
+def test_half_precision_on_the_cpu_is_claimed_only_with_a_profile(onnx_file: FileMaker, tmp_path: Path) -> None:
+    for folder in (None, tmp_path / "profile"):
+        session = BACKEND.load(
+            onnx_file(1, "float16"), "onnx", "cpu", LoadOptions(precision="fp16", profile_dir=folder, threads=1)
+        )
+        session.prepare(1)
+        session.infer(0, [np.ones((1, 64), dtype=np.float16)])
+        precision = session.report().precision
+        session.close()
+        assert precision is None if folder is None else precision in ("mixed", "fp16")
