@@ -183,12 +183,15 @@ def _found(text: str) -> Any:
 
 
 def _newest() -> Any:
-    """No other measurement of the same case on the same device is newer; runs marked bad count on neither side."""
+    """No other measurement of the same case on the same device is newer; runs marked bad count on neither side.
+
+    Of two of one moment the first stored stands: copies of an imported result never push out the original.
+    """
     other = aliased(Measurement, name="newer")
     bad = select(Annotation.run_id).where(Annotation.kind == "bad")
     newer = or_(
         other.started_at > Measurement.started_at,
-        and_(other.started_at == Measurement.started_at, other.id > Measurement.id),
+        and_(other.started_at == Measurement.started_at, other.id < Measurement.id),
     )
     same = and_(other.device_id == Measurement.device_id, other.case_id == Measurement.case_id)
     return and_(

@@ -82,6 +82,11 @@ def open_store(url: str, create: bool = True) -> Store:
     return Store(engine, place(parsed))
 
 
+def has_password(url: str) -> bool:
+    """Whether a password stands in `url`. Raises UsageError for a URL that cannot be read."""
+    return bool(_parse(url).password)
+
+
 def versions(store: Store) -> tuple[str | None, str]:
     """The migration that the store is at, and the newest that this code knows."""
     from db.transactions import reading

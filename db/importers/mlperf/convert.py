@@ -104,7 +104,7 @@ def to_run(files: Files, release: Release) -> Run:
             licence=LICENCE,
             attribution=(
                 f"Submitted by {place.submitter} to MLPerf Inference {release.version} ({place.division} division), "
-                "published by MLCommons under Apache-2.0. MLPerf is a trademark of MLCommons, which does not endorse this product."
+                "published by MLCommons under Apache-2.0. MLPerf is a trademark of MLCommons, which endorses no product."
             ),
             url=f"https://github.com/mlcommons/inference_results_{release.version}",
             location=files.summary.location,

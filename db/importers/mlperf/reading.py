@@ -61,8 +61,8 @@ def read_tree(
             problems.append(error.what)
         else:
             runs.append((is_copy(files.place.scenario_folder, run.measurements[0].case.scenario), run))
-    # Copies first: of measurements of one case and moment the last stored stands as the newest; that is the original.
-    runs.sort(key=lambda pair: not pair[0])
+    # Copies last: of measurements of one case and one moment, the first stored stands as the newest.
+    runs.sort(key=lambda pair: pair[0])
     return Tree(chosen, tuple(run for _, run in runs), tuple(problems), _idle_systems(places))
 
 
