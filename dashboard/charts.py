@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dashboard.palette import ACCENT, BASELINE, Marker
 from dashboard.wording import number, significant
-from harness.judgement.comparison import Entry, Section, hardware_name, scenario_title, source_name
+from harness.judgement.comparison import Entry, Section, scenario_title
 from harness.judgement.figures import headline_metric
+from harness.judgement.systems import hardware_name, route_name, source_name
 
 if TYPE_CHECKING:
     import altair as alt
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
     from db.queries import ResultRow
 
+LINE = "#D55E00"
 CHART_ROWS = 60  # a taller chart is not read; the table has the rest
-ROW_HEIGHT = 26
-LABEL_PIXELS = 430
+ROW_HEIGHT = 30
+LABEL_PIXELS = 480
 
 
 def latency_chart(rows: Sequence[ResultRow], marks: Mapping[str, Marker]) -> alt.LayerChart | None:
@@ -131,19 +133,21 @@ def distribution_chart(samples_ns: npt.NDArray[Any], marks_ms: Mapping[str, floa
     if not bars:
         return None
     x = alt.X("low:Q", title="latency (ms), log scale", scale=alt.Scale(type="log", nice=False))
+    y = alt.Y("count:Q", title="samples", axis=alt.Axis(tickMinStep=1))
     tooltip = _tooltip(("from", "from (ms)"), ("to", "to (ms)"), ("count", "samples"))
     chart = alt.Chart(_inline(bars)).mark_bar(color=ACCENT, opacity=0.8)
-    chart = chart.encode(
-        x=x, x2="high:Q", y=alt.Y("count:Q", title="samples", axis=alt.Axis(tickMinStep=1)), tooltip=tooltip
-    )
+    chart = chart.encode(x=x, x2="high:Q", y=y, y2="floor:Q", tooltip=tooltip)
     lines = [{"at": value, "name": name} for name, value in marks_ms.items() if value is not None]
     if not lines:
         return _layered(chart, height=260)
     base = alt.Chart(_inline(lines))
-    rule = base.mark_rule(color="#D55E00", strokeDash=[4, 3]).encode(
+    rule = base.mark_rule(color=LINE, strokeDash=[4, 3]).encode(
         x="at:Q", tooltip=_tooltip(("name", "percentile"), ("at", "ms"))
     )
-    return _layered(chart, rule, height=260)
+    name = base.mark_text(color=LINE, baseline="bottom", fontWeight="bold").encode(
+        x="at:Q", text="name:N", y=alt.value(-4)
+    )
+    return _layered(chart, rule, name, height=260)
 
 
 def stages_chart(stages_ms: Mapping[str, float | None]) -> alt.LayerChart | None:
@@ -159,7 +163,7 @@ def stages_chart(stages_ms: Mapping[str, float | None]) -> alt.LayerChart | None
         return None
     base = alt.Chart(_inline(values)).encode(
         y=alt.Y("stage:N", title=None, sort=alt.EncodingSortField("place"), axis=alt.Axis(labelLimit=LABEL_PIXELS)),
-        x=alt.X("ms:Q", title="median (ms)", scale=alt.Scale(padding=40)),
+        x=alt.X("ms:Q", title="median (ms)"),
         tooltip=_tooltip(("stage", "stage"), ("text", "median")),
     )
     return _layered(base.mark_bar(color=ACCENT, opacity=0.8), height=max(90, 30 * len(values) + 50))
@@ -180,7 +184,14 @@ def histogram(samples_ns: npt.NDArray[Any], bins: int = 60) -> list[dict[str, fl
     edges[0], edges[-1] = low, high  # geomspace rounds, and no sample may fall out
     counts, _ = np.histogram(positive, bins=edges)
     return [
-        {"low": float(a), "high": float(b), "count": int(c), "from": number(float(a)), "to": number(float(b))}
+        {
+            "low": float(a),
+            "high": float(b),
+            "count": int(c),
+            "floor": 0,
+            "from": number(float(a)),
+            "to": number(float(b)),
+        }
         for a, b, c in zip(edges[:-1], edges[1:], counts, strict=True)
         if c
     ]
@@ -208,10 +219,8 @@ def _unique_labels(rows: Sequence[ResultRow]) -> list[str]:
     names = []
     for row in rows:
         scenario = "" if row.scenario == "single_stream" else f", {scenario_title(row.scenario).lower()}"
-        batch = f", batch {row.batch}" if row.batch not in (None, 1) else ""
-        names.append(
-            f"{row.workload_title or row.workload}, {hardware_name(row)}, {row.backend} {row.target}{scenario}{batch}"
-        )
+        batch = f", batch {row.batch}" if row.batch > 1 else ""
+        names.append(f"{row.workload_title or row.workload}, {hardware_name(row)}, {route_name(row)}{scenario}{batch}")
     return _numbered(names)
 
 
@@ -241,9 +250,11 @@ def _headline_words(scenario: str) -> tuple[str, str]:
 
 
 def _labels_axis(field: str) -> Any:
+    """Names from top to bottom in the order of the data, none left out."""
     import altair as alt
 
-    return alt.Y(field, title=None, sort=None, axis=alt.Axis(labelLimit=LABEL_PIXELS, grid=True, ticks=False))
+    axis = alt.Axis(labelLimit=LABEL_PIXELS, labelOverlap=False, labelFlush=False, grid=True, ticks=False)
+    return alt.Y(field, title=None, sort=None, axis=axis)
 
 
 def _model(row: ResultRow) -> str:

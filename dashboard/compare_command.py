@@ -13,16 +13,9 @@ from typing import TYPE_CHECKING, Any
 from dashboard.grids import Grid, gaps, section_grid
 from dashboard.wording import plain, spreadsheet_safe
 from harness.errors import NotDone, StoreError, UsageError
-from harness.judgement.comparison import (
-    Comparison,
-    System,
-    compare,
-    default_baseline,
-    matching,
-    one_matching,
-    scenario_title,
-    systems_of,
-)
+from harness.judgement.comparison import Comparison, compare, scenario_title
+from harness.judgement.figures import batch_of
+from harness.judgement.systems import System, default_baseline, matching, one_matching, systems_of
 
 if TYPE_CHECKING:
     from db.queries import ResultRow
@@ -125,7 +118,7 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
                     "target": system.target,
                     "model": system.title,
                     "source": system.source,
-                    "batch": row.batch if row is not None else None,
+                    "batch": batch_of(row) if row is not None else None,
                     "gap": entry.gap,
                     "note": entry.note,
                     "figures": [vars(figure) for figure in entry.figures],

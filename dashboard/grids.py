@@ -9,14 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dashboard.wording import number, ratio
-from harness.judgement.comparison import Comparison, Entry, Section, System, scenario_title
-from harness.judgement.figures import THROUGHPUT_SCENARIOS, Figure, headline_metric
+from harness.judgement.comparison import Comparison, Entry, Section, scenario_title
+from harness.judgement.figures import THROUGHPUT_SCENARIOS, Figure, batch_of, headline_metric
+from harness.judgement.systems import System
 
 METRIC_TITLES = {
     "p50": "p50 (ms)",
     "p90": "p90 (ms)",
     "p99": "p99 (ms)",
-    "official": "Declared by the source (ms)",
+    "official": "Declared (ms)",
     "throughput": "Throughput (samples/s)",
     "energy": "Energy (mJ/inference)",
     "accuracy": "Accuracy (%)",
@@ -63,20 +64,22 @@ def overview_grid(comparison: Comparison) -> Grid:
     return Grid(tuple(headers), rows, frozenset(headers[2:-1]))
 
 
-def section_grid(section: Section, baseline: System) -> Grid:
+def section_grid(section: Section, baseline: System, with_gaps: bool = True) -> Grid:
     """One scenario: every figure of every system with its statistic, source, and what differs from the baseline."""
     metrics = _metrics(section)
     headline = headline_metric(section.scenario)
     headers = ["System", "Model", METRIC_TITLES[headline], TO_BASELINE]
     headers += [METRIC_TITLES[metric] for metric in metrics if metric != headline]
-    headers += ["Batch", "Precision", "Runtime", "Source", "Differs in"]
+    headers += ["Ran as", "Source", "Differs in"]
     rows = []
     for entry in section.entries:
+        if entry.gap is not None and not with_gaps:
+            continue
         cells = [_name(entry, baseline), entry.system.title, _cell(entry, headline), _headline_ratio(entry)]
         cells += [_cell(entry, metric) if entry.gap is None else "" for metric in metrics if metric != headline]
-        cells += [*_how(entry), entry.system.source, _differs(entry, baseline)]
+        cells += [_how(entry), entry.system.source, _differs(entry, baseline)]
         rows.append(tuple(cells))
-    numeric = frozenset({TO_BASELINE, "Batch", *METRIC_TITLES.values()})
+    numeric = frozenset({TO_BASELINE, *METRIC_TITLES.values()})
     return Grid(tuple(headers), tuple(rows), numeric & set(headers))
 
 
@@ -115,8 +118,8 @@ def _first(figures: list[Figure]) -> str:
 
 
 def _batch_note(entry: Entry, entries: tuple[Entry, ...]) -> str:
-    several = len(entries) > 1 and entry.row is not None and entry.row.batch is not None
-    return f" (batch {entry.row.batch})" if several and entry.row is not None else ""
+    batch = batch_of(entry.row) if entry.row is not None and len(entries) > 1 else None
+    return "" if batch is None else f" (batch {batch})"
 
 
 def _metrics(section: Section) -> list[str]:
@@ -150,16 +153,22 @@ def _name(entry: Entry, baseline: System) -> str:
     return entry.system.label + (" (baseline)" if entry.system == baseline else "")
 
 
-def _how(entry: Entry) -> tuple[str, str, str]:
+def _how(entry: Entry) -> str:
+    """Precision that ran, batch, runtime: "int8, batch 8, TensorRT 8.6"."""
     row = entry.row
     if row is None or entry.gap is not None:
-        return ("", "", "")
+        return ""
+    batch = batch_of(row)
     runtime = " ".join(part for part in (row.runtime, row.runtime_version) if part)
-    batch = "not known" if row.batch is None else str(row.batch)
-    return (batch, row.effective_precision or "not known", runtime or "not known")
+    precision = row.effective_precision or "precision not known"
+    return ", ".join(
+        (precision, "batch not known" if batch is None else f"batch {batch}", runtime or "runtime not known")
+    )
 
 
 def _differs(entry: Entry, baseline: System) -> str:
     if entry.gap is not None or entry.system == baseline:
         return ""
-    return ", ".join(difference.field for difference in entry.differences)
+    differing = ", ".join(item.field for item in entry.differences if item.known)
+    unknown = ", ".join(item.field for item in entry.differences if not item.known)
+    return "; ".join(part for part in (differing, f"not known: {unknown}" if unknown else "") if part)

@@ -70,7 +70,7 @@ def server_environment(store: str, host: str, base: Mapping[str, str]) -> dict[s
     environment = {**base, STORE_VARIABLE: store}
     if host in LOOPBACK:
         # By environment, because versions of Streamlit that lack this setting refuse it as an option.
-        environment["STREAMLIT_SERVER_ALLOWED_HOSTS"] = '["localhost", "127.0.0.1", "[::1]"]'
+        environment["STREAMLIT_SERVER_ALLOWED_HOSTS"] = "localhost 127.0.0.1 ::1"
     return environment
 
 

@@ -1,7 +1,7 @@
 """One colour and shape per hardware model, the same on every page, told apart by colour-blind readers too.
 
-Seven of the eight colours of Okabe and Ito ("Color Universal Design", 2008; their yellow and black are not legible on both
-of our backgrounds, a grey takes their place), times four marker shapes.
+Six of the eight colours of Okabe and Ito ("Color Universal Design", 2008; their yellow and black are not legible on both of
+our backgrounds), times four marker shapes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SHAPES = ("circle", "square", "triangle-up", "diamond")
 ACCENT = "#0072B2"
 BASELINE = "#8A8F98"
@@ -28,7 +28,7 @@ def markers(hardware: Iterable[str]) -> dict[str, Marker]:
     """Give each hardware model its marker.
 
     The place is taken from the name's digest, so that it does not depend on what else is shown; only where two names fall
-    on one place does the later in the alphabet move on. With more than 28 models markers repeat.
+    on one place does the later in the alphabet move on. With more than 24 models markers repeat.
     """
     places = [Marker(colour, shape) for shape in SHAPES for colour in COLOURS]
     taken: dict[int, str] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dashboard.grids import Grid
 from dashboard.wording import number
-from harness.judgement.figures import statistic_name
+from harness.judgement.figures import batch_of, statistic_name
 
 if TYPE_CHECKING:
     from db.queries import ResultRow
@@ -42,7 +42,7 @@ def execution_grid(row: ResultRow) -> Grid:
         ("Precision", _requested(row), row.effective_precision or NOT_TOLD),
         ("Threads", _default(row.threads), _told(row.effective_threads)),
         ("Streams", _default(row.streams), _told(row.effective_streams)),
-        ("Batch", str(row.batch), ""),
+        ("Batch", str(batch_of(row) or "not told by the source"), ""),
         ("Input size", row.input_size or NOT_RECORDED, ""),
         ("Timed boundary", row.boundary.replace("_", " "), ""),
         ("Scenario", row.scenario.replace("_", " "), _pairs(row.scenario_parameters)),

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dashboard.grids import Grid
 from dashboard.wording import plain, significant, spreadsheet_safe, when
-from harness.judgement.comparison import hardware_name, scenario_title, source_name
+from harness.judgement.comparison import scenario_title
+from harness.judgement.figures import batch_of
+from harness.judgement.systems import hardware_name, route_name, source_name
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pandas.io.formats.style import Styler
 
     from db.queries import ResultRow
 
@@ -23,8 +26,7 @@ RESULT_COLUMNS = (
     "Workload",
     "Scenario",
     "Hardware",
-    "Backend",
-    "Target",
+    "Backend and target",
     "Status",
     "p50 (ms)",
     "p90 (ms)",
@@ -78,6 +80,13 @@ def grid_frame(grid: Grid) -> pd.DataFrame:
     return pd.DataFrame([[plain(cell) for cell in row] for row in grid.rows], columns=list(grid.headers))
 
 
+def aligned(grid: Grid) -> Styler:
+    """The grid's table with its numbers to the right."""
+    frame = grid_frame(grid)
+    numeric = [header for header in grid.headers if header in grid.numeric]
+    return frame.style.set_properties(subset=cast("list[Hashable]", numeric), **{"text-align": "right"})
+
+
 def facts_frame(facts: Mapping[str, object]) -> pd.DataFrame:
     """Names and values, one below the other, for `st.table`. Nested documents are flattened to dotted names."""
     import pandas as pd
@@ -104,9 +113,8 @@ def _result(row: ResultRow) -> tuple[object, ...]:
         run_address(row.run_id, row.measurement_id),
         row.workload_title or row.workload,
         scenario_title(row.scenario),
-        hardware_name(row),
-        row.backend,
-        _target(row),
+        hardware_name(row) if row.hardware_model else "not known",
+        _route(row),
         row.status,
         _three(row.p50_ms),
         _three(row.p90_ms),
@@ -115,7 +123,7 @@ def _result(row: ResultRow) -> tuple[object, ...]:
         _three(row.accuracy_value, 100),
         _three(row.energy_j, 1000),
         _three(row.peak_rss_mb),
-        row.batch,
+        batch_of(row),
         row.effective_threads if row.effective_threads is not None else row.threads,
         row.effective_precision or "not known",
         row.reason or "",
@@ -125,11 +133,10 @@ def _result(row: ResultRow) -> tuple[object, ...]:
     )
 
 
-def _target(row: ResultRow) -> str:
-    """The requested target, and what really ran where that is something else."""
-    if row.effective_target in (None, row.target):
-        return row.target
-    return f"{row.target} (ran on {row.effective_target})"
+def _route(row: ResultRow) -> str:
+    """Backend and requested target, and what really ran where that is something else."""
+    differs = row.effective_target is not None and row.effective_target != row.target and row.target != "unknown"
+    return f"{route_name(row)} (ran on {row.effective_target})" if differs else route_name(row)
 
 
 def _three(value: float | None, factor: float = 1) -> float | None:

@@ -6,9 +6,7 @@ device with a backend, a target, and the weights and precision that were asked f
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -21,33 +19,11 @@ from harness.judgement.figures import (
     figures_of,
     headline_metric,
 )
+from harness.judgement.systems import System, grouped, systems_of
 
 Chosen = tuple[ComparableRow, "str | None"]  # a row, and the note that belongs to it
 
 SCENARIO_ORDER = ("single_stream", "multi_stream", "server", "offline")
-
-
-@dataclass(frozen=True)
-class System:
-    """One thing that is compared. `id` is stable: it may stand in an address."""
-
-    id: str
-    label: str  # short, unlike every other label of the comparison
-    hardware: str  # with the number of units: "2 x NVIDIA T4"
-    hardware_model: str
-    device: str
-    backend: str
-    target: str
-    workload: str
-    title: str  # the weights, in words: "ResNet-50, seeded weights"
-    source: str  # "measured here", or the name of the imported source
-    imported: bool
-
-    @property
-    def words(self) -> str:
-        """Everything that a person may type to name this system."""
-        parts = (self.id, self.label, self.hardware, self.device, self.backend, self.target, self.workload, self.title)
-        return " ".join((*parts, self.source)).casefold()
 
 
 @dataclass(frozen=True)
@@ -99,57 +75,6 @@ def scenario_title(scenario: str) -> str:
     return scenario.replace("_", " ").capitalize()
 
 
-def systems_of(rows: Sequence[ComparableRow]) -> tuple[System, ...]:
-    """The systems in `rows`: those measured here first, then by label."""
-    firsts: dict[str, ComparableRow] = {}
-    for row in rows:
-        firsts.setdefault(_identity(row), row)
-    labels = _labels(firsts)
-    found = [
-        System(
-            id=identity,
-            label=labels[identity],
-            hardware=hardware_name(row),
-            hardware_model=row.hardware_model or row.device,
-            device=row.device,
-            backend=row.backend,
-            target=row.target,
-            workload=row.workload,
-            title=row.workload_title or row.workload,
-            source=source_name(row),
-            imported=row.source_kind == "imported",
-        )
-        for identity, row in firsts.items()
-    ]
-    return tuple(sorted(found, key=lambda system: (system.imported, system.label.casefold(), system.id)))
-
-
-def default_baseline(rows: Sequence[ComparableRow]) -> System | None:
-    """A system measured here with the most results that hold, else any; None without rows."""
-    good = Counter(_identity(row) for row in rows if row.status == "ok")
-    systems = systems_of(rows)
-    return min(systems, key=lambda system: (system.imported, -good[system.id]), default=None)
-
-
-def matching(systems: Iterable[System], text: str) -> tuple[System, ...]:
-    """The systems that `text` names: the one with that id, else all that contain each of its words."""
-    systems = tuple(systems)
-    exact = tuple(system for system in systems if text in (system.id, system.label))
-    words = text.casefold().split()
-    return exact or tuple(system for system in systems if words and all(word in system.words for word in words))
-
-
-def one_matching(systems: Iterable[System], text: str) -> System:
-    """The one system that `text` names. Raises UsageError that lists what it could have meant."""
-    systems = tuple(systems)
-    found = matching(systems, text)
-    if len(found) == 1:
-        return found[0]
-    choices = "; ".join(system.label for system in found or systems)
-    what = f"{text!r} names {len(found)} systems" if found else f"No system of this family is named by {text!r}"
-    raise UsageError(f"{what}.", f"Say one of: {choices}.")
-
-
 def compare(rows: Sequence[ComparableRow], baseline_id: str, chosen: Iterable[str] | None = None) -> Comparison:
     """Put every system of `rows` beside the baseline, scenario by scenario.
 
@@ -164,8 +89,9 @@ def compare(rows: Sequence[ComparableRow], baseline_id: str, chosen: Iterable[st
     baseline = systems[baseline_id]
     ordered = [baseline, *(system for system in systems.values() if system.id in wanted - {baseline_id})]
     by_place: dict[tuple[str, str], list[ComparableRow]] = defaultdict(list)
-    for row in rows:
-        by_place[_identity(row), row.scenario].append(row)
+    for identity, members in grouped(rows).items():
+        for row in members:
+            by_place[identity, row.scenario].append(row)
     scenarios = {scenario for identity, scenario in by_place if identity in wanted | {baseline_id}}
     sections = []
     for scenario in sorted(scenarios, key=_scenario_rank):
@@ -177,17 +103,6 @@ def compare(rows: Sequence[ComparableRow], baseline_id: str, chosen: Iterable[st
         sections.append(Section(scenario, (*entries[:1], *_by_headline(entries[1:], baseline))))
     family = next((row.family for row in rows if row.family), "") or baseline.workload
     return Comparison(family, baseline, tuple(ordered), tuple(sections))
-
-
-def source_name(row: ComparableRow) -> str:
-    """Where a number comes from, as shown beside it."""
-    return "measured here" if row.source_kind == "measured" else row.source_name
-
-
-def hardware_name(row: ComparableRow) -> str:
-    """The compute unit's hardware model, with the number of units that worked as one."""
-    name = row.hardware_model or row.device
-    return f"{row.unit_count} x {name}" if row.unit_count and row.unit_count > 1 else name
 
 
 def gap_of(row: ComparableRow) -> str | None:
@@ -218,17 +133,22 @@ def _counterpart(row: ComparableRow, base: Sequence[Chosen]) -> ComparableRow | 
     """The baseline's row of the same batch if there is one, else of its smallest batch."""
     good = [other for other, _ in base if other.status == "ok"]
     same = [other for other in good if other.batch == row.batch]
-    return min(same or good, key=lambda other: other.batch or 0, default=None)
+    return min(same or good, key=lambda other: other.batch, default=None)
 
 
 def _newest(rows: Sequence[ComparableRow]) -> list[Chosen]:
-    """One row for each batch: the newest that holds, with a note where a newer one does not; else the newest."""
-    groups: dict[int | None, list[ComparableRow]] = defaultdict(list)
+    """One row for each batch and model format: the newest that holds, noting a newer one that does not; else the newest."""
+    formats: dict[int, set[str]] = defaultdict(set)
     for row in rows:
-        groups[row.batch].append(row)
+        formats[row.batch] |= {row.artifact_format} if row.artifact_format else set()
+    groups: dict[tuple[int, str], list[ComparableRow]] = defaultdict(list)
+    for row in rows:
+        # What failed before its model was loaded may not say which file it was; it belongs to those of its batch.
+        model_format = row.artifact_format or min(formats[row.batch], default="")
+        groups[row.batch, model_format].append(row)
     chosen: list[Chosen] = []
-    for batch in sorted(groups, key=lambda value: value or 0):
-        ordered = sorted(groups[batch], key=lambda row: (row.ingest_sequence, row.measurement_id))
+    for place in sorted(groups):
+        ordered = sorted(groups[place], key=lambda row: (row.ingest_sequence, row.measurement_id))
         holding = [row for row in ordered if row.status == "ok"]
         row = (holding or ordered)[-1]
         newer = ordered[-1]
@@ -247,68 +167,6 @@ def _by_headline(entries: Sequence[Entry], baseline: System) -> list[Entry]:
         return (entry.system.id != baseline.id, False, value, entry.system.label)
 
     return sorted(entries, key=rank)
-
-
-def _identity(row: ComparableRow) -> str:
-    """A stable id: readable words and a digest of what makes a system."""
-    parts = (
-        row.source_kind,
-        row.source_name if row.source_kind == "imported" else "",
-        row.device,
-        hardware_name(row),
-        row.workload,
-        row.backend,
-        row.target,
-        row.artifact_format or "",
-        row.artifact_precision or "",
-        row.requested_precision or "",
-        str(row.threads or ""),
-    )
-    digest = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:8]
-    words = re.sub(r"[^a-z0-9]+", "-", f"{row.device} {row.backend} {row.target}".casefold()).strip("-")
-    return f"{words[:48]}-{digest}"
-
-
-def _labels(firsts: dict[str, ComparableRow]) -> dict[str, str]:
-    """Hardware, backend and target, and after them only what tells equal labels apart."""
-    details = {
-        identity: (
-            row.device,
-            row.workload_title or row.workload,
-            _precision_words(row),
-            row.artifact_format or "",
-            "" if row.threads is None else f"{row.threads} threads",
-            source_name(row),
-            identity,
-        )
-        for identity, row in firsts.items()
-    }
-    labels = {identity: f"{hardware_name(row)}, {_route(row)}" for identity, row in firsts.items()}
-    for position in range(7):
-        counts = Counter(labels.values())
-        twins: dict[str, set[str]] = defaultdict(set)
-        for identity, label in labels.items():
-            twins[label].add(details[identity][position])
-        labels = {
-            identity: f"{label}, {details[identity][position]}"
-            if counts[label] > 1 and len(twins[label]) > 1 and details[identity][position]
-            else label
-            for identity, label in labels.items()
-        }
-    return labels
-
-
-def _route(row: ComparableRow) -> str:
-    known = [part for part in (row.backend, row.target) if part and part != "unknown"]
-    return " ".join(known) or "backend not known"
-
-
-def _precision_words(row: ComparableRow) -> str:
-    """Such as: "int8 model", "fp32 model at bf16", "fp32 model at vendor default"."""
-    artifact, requested = row.artifact_precision, row.requested_precision
-    if requested in (None, "unknown") or requested == artifact:
-        return f"{artifact} model" if artifact else ""
-    return f"{artifact or 'unknown'} model at {'vendor default' if requested == 'default' else requested}"
 
 
 def _scenario_rank(scenario: str) -> tuple[int, str]:

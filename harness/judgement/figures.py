@@ -12,11 +12,12 @@ from typing import Any, Literal, Protocol
 
 Better = Literal["lower", "higher"]
 
+NOT_KNOWN = "not known"
 PERCENTILES = ("p50", "p90", "p99")
 THROUGHPUT_SCENARIOS = frozenset({"offline", "server"})
 STATISTICS = {
-    "early_stopping_p90_latency": "early-stopping p90 estimate",
-    "early_stopping_p99_latency": "early-stopping p99 estimate",
+    "early_stopping_p90_latency": "early-stopping p90",
+    "early_stopping_p99_latency": "early-stopping p99",
     "samples_per_second": "samples per second",
     "scheduled_samples_per_second": "scheduled samples per second",
     "completed_samples_per_second": "completed samples per second",
@@ -39,7 +40,11 @@ class ComparableRow(Protocol):
     @property
     def device(self) -> str: ...
     @property
+    def device_uuid(self) -> str: ...
+    @property
     def hardware_model(self) -> str | None: ...
+    @property
+    def compute_unit(self) -> str | None: ...
     @property
     def unit_count(self) -> int | None: ...
     @property
@@ -59,7 +64,7 @@ class ComparableRow(Protocol):
     @property
     def scenario_parameters(self) -> Mapping[str, Any]: ...
     @property
-    def batch(self) -> int | None: ...
+    def batch(self) -> int: ...
     @property
     def threads(self) -> int | None: ...
     @property
@@ -119,7 +124,7 @@ class Figure:
     """One number of a measurement. `ratio` is value over the baseline's value; None with `ratio_reason`."""
 
     metric: str  # "p50", "p90", "p99", "official", "throughput", "energy", "accuracy"
-    statistic: str  # in words: "p90", "early-stopping p90 estimate"
+    statistic: str  # in words: "p90", "early-stopping p90"
     unit: str
     better: Better
     value: float | None
@@ -135,6 +140,11 @@ class Difference:
     field: str  # "weights", "precision", ...
     here: str
     baseline: str
+
+    @property
+    def known(self) -> bool:
+        """Whether both sides are known, so that it is a difference and not a lack of knowledge."""
+        return NOT_KNOWN not in (self.here, self.baseline)
 
     def __str__(self) -> str:
         return f"{self.field}: {self.here} (baseline: {self.baseline})"
@@ -159,7 +169,7 @@ def differences_of(row: ComparableRow, baseline: ComparableRow) -> tuple[Differe
         ("weights", _weights(row), _weights(baseline)),
         ("model format", row.artifact_format, baseline.artifact_format),
         ("precision", _precision(row), _precision(baseline)),
-        ("batch", _text(row.batch), _text(baseline.batch)),
+        ("batch", _text(batch_of(row)), _text(batch_of(baseline))),
         ("threads", _text(row.effective_threads or row.threads), _text(baseline.effective_threads or baseline.threads)),
         ("streams", _text(row.streams), _text(baseline.streams)),
         ("runtime", _runtime(row), _runtime(baseline)),
@@ -268,6 +278,11 @@ def _rate_statistic(row: ComparableRow) -> str:
     return "samples per second"
 
 
+def batch_of(row: ComparableRow) -> int | None:
+    """The batch size; None where the source does not tell it, which a case can only write as 0."""
+    return row.batch or None
+
+
 def statistic_name(metric: str | None) -> str:
     """A declared metric's name in words."""
     return STATISTICS.get(metric or "", (metric or "declared value").replace("_", " "))
@@ -314,4 +329,4 @@ def _text(value: object) -> str | None:
 
 
 def _known(value: str | None) -> str:
-    return "not known" if value is None else value
+    return NOT_KNOWN if value is None else value

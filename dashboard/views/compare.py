@@ -11,19 +11,12 @@ from dashboard import data
 from dashboard.charts import absolute_chart, ratio_chart
 from dashboard.frame import empty, link_to_view, show
 from dashboard.grids import Grid, gaps, overview_grid, section_grid
-from dashboard.tables import grid_csv, grid_frame, run_address
+from dashboard.tables import aligned, grid_csv, run_address
 from dashboard.wording import plain
 from db.queries import Filter, ResultRow
-from harness.judgement.comparison import (
-    Comparison,
-    Section,
-    System,
-    compare,
-    default_baseline,
-    scenario_title,
-    systems_of,
-)
+from harness.judgement.comparison import Comparison, Section, compare, scenario_title
 from harness.judgement.figures import headline_metric
+from harness.judgement.systems import System, default_baseline, systems_of
 
 
 def body(view: data.View) -> None:
@@ -122,41 +115,73 @@ def _overview(comparison: Comparison) -> None:
 
 def _section(section: Section, baseline: System, marks: Any) -> None:
     st.subheader(scenario_title(section.scenario), anchor=False)
+    grid = section_grid(section, baseline, with_gaps=False)
+    if not grid.rows:
+        st.caption("No system has a result here.")
+    else:
+        _charts(section, marks)
+        _table(grid)
+        st.caption(" ".join(_explanations(section)))
+    _gaps(section)
+    if grid.rows:
+        _details(section, baseline)
+        st.download_button(
+            "Download as CSV",
+            grid_csv(section_grid(section, baseline)),
+            file_name=f"weighbridge-{section.scenario}.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            key=f"csv-{section.scenario}",
+        )
+
+
+def _charts(section: Section, marks: Any) -> None:
     ratios, absolutes = ratio_chart(section, marks), absolute_chart(section, marks)
-    if absolutes is not None:
+    if ratios is None and absolutes is not None:
+        st.altair_chart(absolutes)
+        st.caption(f"The baseline has no {scenario_title(section.scenario).lower()} result to divide by.")
+    elif ratios is not None and absolutes is not None:
         first, second = st.tabs(["Over the baseline", "Absolute"])
         with first:
-            if ratios is None:
-                st.info(f"The baseline has no {scenario_title(section.scenario).lower()} result to divide by.")
-            else:
-                st.altair_chart(ratios)
+            st.altair_chart(ratios)
         with second:
             st.altair_chart(absolutes)
-            if headline_metric(section.scenario) == "p50":
-                st.caption("Dot: p50. Line: to p90.")
-    grid = section_grid(section, baseline)
-    _table(grid)
-    _details(section, baseline)
-    st.download_button(
-        "Download as CSV",
-        grid_csv(grid),
-        file_name=f"weighbridge-{section.scenario}.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        on_click="ignore",
-        key=f"csv-{section.scenario}",
-    )
+
+
+def _explanations(section: Section) -> list[str]:
+    """What a reader must know to read this table right, and only what applies to it."""
+    sentences = []
+    if any(entry.figure("official") for entry in section.entries):
+        sentences.append(
+            "Declared: what the source itself declares as its result. MLPerf declares an early-stopping estimate, which is "
+            "neither our p50 nor the plain percentile beside it."
+        )
+    sizes = {
+        str(entry.row.scenario_parameters.get("samples_per_query"))
+        for entry in section.entries
+        if entry.row is not None and entry.row.scenario == "multi_stream" and entry.gap is None
+    } - {"None"}
+    if sizes:
+        sentences.append(f"Latency is of one query of {plain(' or '.join(sorted(sizes)))} samples.")
+    if headline_metric(section.scenario) == "p50":
+        sentences.append("In the absolute chart the dot is p50 and the line ends at p90.")
+    return sentences
+
+
+def _gaps(section: Section) -> None:
+    found = gaps(section)
+    if not found:
+        return
+    with st.expander(f"Without a result here: {len(found)}, with the reasons", icon=":material/block:"):
+        st.markdown("\n".join(f"- **{plain(system.label)}**: {plain(reason)}" for system, reason in found))
 
 
 def _details(section: Section, baseline: System) -> None:
-    """What differs, in words, and the whole reason of each gap."""
-    lines = [f"- **{plain(system.label)}**: {plain(reason)}" for system, reason in gaps(section)]
-    if lines:
-        with st.expander(f"Gaps and their reasons ({len(lines)})", icon=":material/block:"):
-            st.markdown("\n".join(lines))
+    """For each system its run, what differs in words, and why a number is missing or was not divided."""
     with st.expander("What differs from the baseline, and where each number comes from", icon=":material/difference:"):
         for entry in section.entries:
-            if entry.row is None:
+            if entry.row is None or entry.gap is not None:
                 continue
             address = run_address(entry.row.run_id, entry.row.measurement_id)
             st.markdown(f"**{plain(entry.system.label)}** ({plain(entry.system.source)}), [its run]({address})")
@@ -168,12 +193,12 @@ def _details(section: Section, baseline: System) -> None:
             ]
             notes += [f"{figure.statistic}: {figure.reason}" for figure in entry.figures if figure.value is None]
             notes += [entry.note] if entry.note else []
-            if entry.gap is None and notes:
+            if notes:
                 st.markdown("\n".join(f"- {plain(note)}" for note in notes))
 
 
 def _table(grid: Grid) -> None:
-    st.table(grid_frame(grid.without_empty()), border="horizontal", hide_index=True)
+    st.table(aligned(grid.without_empty()), border="horizontal", hide_index=True)
 
 
 show("Compare", body)

@@ -11,10 +11,11 @@ from dashboard.charts import distribution_chart, stages_chart
 from dashboard.frame import empty, link_to_view, show
 from dashboard.grids import Grid
 from dashboard.provenance import artifact_grid, execution_grid, numbers_grid, trials_grid
-from dashboard.tables import facts_frame, grid_frame
+from dashboard.tables import aligned, facts_frame
 from dashboard.wording import number, plain, when
 from db.queries import ResultRow, RunDetail, RunRow
-from harness.judgement.comparison import hardware_name, scenario_title
+from harness.judgement.comparison import scenario_title
+from harness.judgement.systems import hardware_name
 
 STATUS_COLOURS: dict[str, Literal["green", "orange", "gray"]] = {
     "ok": "green",
@@ -103,7 +104,7 @@ def _measurement_label(row: ResultRow | None, identity: str) -> str:
     if row is None:
         return identity
     scenario = scenario_title(row.scenario).lower()
-    batch = f", batch {row.batch}" if row.batch != 1 else ""
+    batch = f", batch {row.batch}" if row.batch > 1 else ""
     return f"{row.workload_title or row.workload}, {row.backend} {row.target}, {scenario}{batch}: {row.status}"
 
 
@@ -210,7 +211,7 @@ def _facts(title: str, facts: dict[str, Any]) -> None:
 
 
 def _table(grid: Grid) -> None:
-    st.table(grid_frame(grid), border="horizontal", hide_index=True)
+    st.table(aligned(grid), border="horizontal", hide_index=True)
 
 
 show("Run", body)

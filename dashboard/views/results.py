@@ -41,7 +41,9 @@ def body(view: data.View) -> None:
         )
         st.altair_chart(chart)
     st.subheader("Measurements", anchor=False)
-    st.dataframe(results_table(rows), hide_index=True, column_config=_columns(), height=_height(len(rows)))
+    st.dataframe(
+        results_table(rows), hide_index=True, placeholder="", column_config=_columns(), height=_height(len(rows))
+    )
     if found > len(rows):
         st.caption(f"The newest {len(rows)} of {found} are shown; a filter brings the others.")
     st.download_button(
@@ -121,6 +123,7 @@ def _columns() -> dict[str, Any]:
     return {
         "Run": column.LinkColumn("Run", display_text="open", width=60, pinned=True),
         "Workload": column.TextColumn("Workload", pinned=True),
+        "Status": column.TextColumn("Status", width=105),
         "Throughput (samples/s)": column.NumberColumn(format="%.10g"),
         "Reason": column.TextColumn("Reason", width="large"),
         **numbers,
