@@ -68,4 +68,4 @@ def first_line(error: BaseException, limit: int = 300) -> str:
     """The first telling line of a runtime's message, without its trailing full stop, for use inside a sentence."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else type(error).__name__
-    return text[:limit].rstrip(". ")
+    return text[:limit].rstrip(" .:")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import time
@@ -156,7 +157,7 @@ def _create(ort: Any, model: Path, made: Any, provider: str, chosen: dict[str, s
         if "fallback to CPU EP has been explicitly disabled" in str(error):
             reason = f"{provider} does not take every node of {model.name}"
             raise _unsupported(ort, providers.target_of(provider), provider, reason) from error
-        text = text.split(" : ", 2)[-1] if text.startswith("[ONNXRuntimeError]") else text
+        text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", text)
         raise ModelRejected(f"onnxruntime cannot load {model.name} with {provider}: {text}.") from error
     return session
 

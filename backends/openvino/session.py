@@ -235,8 +235,13 @@ def effective_precision(hint: str | None, layers: dict[str, int]) -> str | None:
 def reason_of(error: BaseException) -> str:
     """The telling line of OpenVINO's message: it begins with lines that only name its own source files."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(("Exception from", "Check '", "While validating"))]
-    return first_line(RuntimeError((telling or lines or [type(error).__name__])[0]))
+    telling = [
+        line for line in lines if not line.startswith(("Exception from", "Check '", "While validating"))
+    ] or lines
+    text = telling[0] if telling else type(error).__name__
+    if text.endswith(":") and len(telling) > 1:
+        text = f"{text} {telling[1]}"
+    return first_line(RuntimeError(text))
 
 
 def _rt(info: Any, name: str) -> str:

@@ -10,8 +10,15 @@ from typing import Any
 
 import numpy as np
 
-# Nodes whose first operand's type is the precision of the arithmetic.
-ARITHMETIC = {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "BATCH_MATMUL", "CONV_3D"}
+# Nodes that do the arithmetic, and which two of their operands multiply (the first of a transposed convolution is a shape).
+ARITHMETIC = {
+    "CONV_2D": (0, 1),
+    "CONV_3D": (0, 1),
+    "DEPTHWISE_CONV_2D": (0, 1),
+    "FULLY_CONNECTED": (0, 1),
+    "BATCH_MATMUL": (0, 1),
+    "TRANSPOSE_CONV": (1, 2),
+}
 DELEGATE = "DELEGATE"
 Node = Mapping[str, Any]
 
@@ -69,17 +76,19 @@ def precision_of(nodes: Sequence[Node]) -> str | None:
     """Precision of the arithmetic: int8, fp32, fp16, "mixed" (quantised weights on float inputs, or both kinds)."""
     kinds = set()
     for node in nodes:
-        types = [np.dtype(kind) for kind in node["operand_types"] if kind is not None]
-        if node["op_name"] not in ARITHMETIC or len(types) < 2:
+        factors = ARITHMETIC.get(node["op_name"])
+        types = [np.dtype(kind) for kind in node["operand_types"]]
+        if factors is None or len(types) <= max(factors):
             continue
-        whole = [np.issubdtype(kind, np.integer) for kind in types[:2]]
+        pair = [types[position] for position in factors]
+        whole = [np.issubdtype(kind, np.integer) for kind in pair]
         if all(whole):
             kinds.add("int8")
         elif any(whole):
             kinds.add("mixed")
         else:
-            kinds.add("fp16" if types[0] == np.float16 else "fp32")
+            kinds.add("fp16" if np.float16 in pair else "fp32")
     if not kinds:
-        floats = {np.dtype(kind).name for node in nodes for kind in node["operand_types"] if kind is not None}
+        floats = {np.dtype(kind).name for node in nodes for kind in node["operand_types"]}
         return "fp32" if "float32" in floats else None
     return kinds.pop() if len(kinds) == 1 else "mixed"

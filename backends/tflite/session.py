@@ -18,6 +18,17 @@ def tensor_info(detail: dict[str, Any]) -> TensorInfo:
     return TensorInfo(str(detail["name"]), np.dtype(detail["dtype"]).name, tuple(int(size) for size in detail["shape"]))
 
 
+def output_info(interpreter: Any, detail: dict[str, Any]) -> TensorInfo:
+    """Describe an output. One that is allocated in each run has no sizes yet: those that its signature leaves free are 0."""
+    info = tensor_info(detail)
+    try:
+        interpreter.get_tensor(detail["index"])
+    except ValueError:  # "Tensor data is null": the shape in the details is the file's, not that of these inputs
+        signature = [int(size) for size in detail.get("shape_signature", ())] or [-1] * len(info.shape)
+        return TensorInfo(info.name, info.dtype, tuple(0 if size < 0 else size for size in signature))
+    return info
+
+
 class TfliteSession:
     """See backends.base.Session."""
 
@@ -45,7 +56,7 @@ class TfliteSession:
         self._in: list[int] = [int(detail["index"]) for detail in interpreter.get_input_details()]
         self._out: list[int] = [int(detail["index"]) for detail in interpreter.get_output_details()]
         self.inputs = tuple(tensor_info(detail) for detail in interpreter.get_input_details())
-        self.outputs = tuple(tensor_info(detail) for detail in interpreter.get_output_details())
+        self.outputs = tuple(output_info(interpreter, detail) for detail in interpreter.get_output_details())
         self._quantisation = {
             str(detail["name"]): {
                 "scale": float(detail["quantization"][0]),
