@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +60,7 @@ def run(
     Without a selection, what cannot run here is listed and is no failure. What was asked for by name and did not run, and
     any case that failed, makes the exit status 1. Ctrl-C keeps what is finished.
     """
+    from agents.device.lock import device_lock
     from agents.device.run_suite import RunRequest, plan_run, resume_run, run_suite
     from harness.errors import UsageError
     from harness.runner.plan import Selection
@@ -82,11 +84,12 @@ def run(
         return
     from harness.models.progress import ConsoleProgress
 
-    with _terminated_like_ctrl_c(), _bar() as listen:
+    run_id = resume or str(uuid.uuid4())
+    with device_lock(run_id), _terminated_like_ctrl_c(), _bar() as listen:
         if resume is not None:
             bundle = resume_run(resume, listen, ConsoleProgress())
         else:
-            bundle = run_suite(request, listen, ConsoleProgress())
+            bundle = run_suite(request, listen, ConsoleProgress(), run_id)
     _finish(bundle, selection, store, no_store, json_file)
 
 

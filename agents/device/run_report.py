@@ -68,19 +68,18 @@ def complaints(run: Run, selection: Selection) -> list[str]:
     found = []
     broken = [m for m in run.measurements if m.status in ("failed", "invalid")]
     if broken:
-        found.append(f"{len(broken)} of {len(run.measurements)} cases failed or are invalid.")
+        found.append(f"{len(broken)} of {len(run.measurements)} cases failed or are invalid; the reasons are above.")
     lost = [t for m in run.measurements for t in m.trials if t.status == "failed" and m.status == "ok"]
     if lost:
         found.append(f"{len(lost)} trials beside the timing failed: {lost[0].reason}")
-    for kind, names in (
-        ("backend", selection.backends),
-        ("target", selection.targets),
-        ("workload", selection.workloads),
-    ):
+    asked = (("backend", selection.backends), ("target", selection.targets), ("workload", selection.workloads))
+    reasons: dict[str, list[str]] = {}
+    for kind, names in asked:
         for name in names:
             named = [m for m in run.measurements if getattr(m.case, kind) == name]
-            if named and not any(m.status == "ok" for m in named) and not any(m in broken for m in named):
-                found.append(f"The {kind} {name} did not run: {named[0].reason}")
+            if named and not any(m.status == "ok" or m in broken for m in named):
+                reasons.setdefault(named[0].reason or "No reason is known.", []).append(name)
+    found += [f"What was asked for did not run ({', '.join(names)}): {reason}" for reason, names in reasons.items()]
     if run.status == "interrupted":
         found.append(f"The run was interrupted; `weigh run --resume {run.run_id}` goes on with it.")
     return found

@@ -123,7 +123,11 @@ def run_suite(
         "stored": False,
     }
     folder = RunFolder.create(runs_dir(), identifier, document)
-    return _measure(request, plan, folder, document, listen, fetching)
+    try:
+        return _measure(request, plan, folder, document, listen, fetching)
+    except BaseException:
+        folder.remove_if_empty()  # stopped before the first trial ended: there is nothing to go on with
+        raise
 
 
 def resume_run(run_id: str, listen: Listener = lambda progress: None, fetching: Fetching | None = None) -> Bundle:

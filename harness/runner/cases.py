@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from harness.suites.definition import Suite
 from harness.tasks.base import Sample
 from harness.worker.job import Job, JobModel
 from harness.workloads.definition import Workload
+from harness.workloads.preparation import fit_ports, random_parameters, task_parameters
 
 GPU_TARGETS = ("cuda", "tensorrt", "directml", "migraphx", "gpu", "cpu_and_gpu")
 NPU_TARGETS = ("npu", "qnn")
@@ -99,7 +100,10 @@ class CaseBuilder:
         model = self._model(intent.workload, chosen, intent.artifact_precision, intent.batch)
         if isinstance(model, ModelError):
             return self._without_trials(intent, "failed", str(model))
-        return self._with_trials(intent, model, probe)
+        try:
+            return self._with_trials(intent, model, probe)
+        except ModelError as error:  # a file that the task needs, such as a tokenizer
+            return self._without_trials(intent, "failed", str(error))
 
     def _with_trials(self, intent: Intent, model: ModelFile, probe: TargetStatus | None) -> PlannedCase:
         pool = self._pool(intent.workload)
@@ -151,7 +155,9 @@ class CaseBuilder:
         key = (workload.name, model_format, precision, batch)
         if key not in self._models:
             try:
-                self._models[key] = self._store.ensure(workload.model, model_format, precision, batch)
+                self._models[key] = fit_ports(
+                    workload, self._store.ensure(workload.model, model_format, precision, batch)
+                )
             except ModelError as error:
                 self._models[key] = error
         return self._models[key]
@@ -187,15 +193,15 @@ class CaseBuilder:
         return self._job("timing", intent, model, pool, intent.batch)
 
     def _accuracy_job(self, intent: Intent, model: ModelFile, data: Dataset) -> Job:
-        task, parameters = intent.workload.task, dict(intent.workload.parameters)
+        task, parameters = intent.workload.task, task_parameters(intent.workload, self._store)
         return self._filled(
             "accuracy", intent, model, data.samples, task, parameters, 1, self._suite.accuracy_timeout_s
         )
 
     def _job(self, kind: str, intent: Intent, model: ModelFile, pool: LatencyPool, batch: int) -> Job:
-        task, parameters = intent.workload.task, dict(intent.workload.parameters)
+        task, parameters = intent.workload.task, task_parameters(intent.workload, self._store)
         if pool.random:
-            task, parameters = "random_inputs", {"ports": [asdict(port) for port in model.inputs]}
+            task, parameters = "random_inputs", random_parameters(model)
         window = intent.group.warmup_s + max(intent.group.limit_s, intent.group.duration_s)
         timeout = self._suite.timeout_s + window
         return self._filled(kind, intent, model, pool.samples, task, parameters, batch, timeout)

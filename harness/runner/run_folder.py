@@ -105,6 +105,11 @@ class RunFolder:
             shutil.rmtree(folder, ignore_errors=True)  # damaged: run it again
             return None
 
+    def remove_if_empty(self) -> None:
+        """Forget a run of which no trial has ended."""
+        if not any(entry for entry in self._trials.glob("*") if not entry.name.startswith(".")):
+            self.remove()
+
     def remove(self) -> None:
         """Forget the run, after its record is safe elsewhere."""
         shutil.rmtree(self.path, ignore_errors=True)
