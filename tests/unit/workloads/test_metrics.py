@@ -174,6 +174,8 @@ def test_evaluate_embeddings_unpacks_them() -> None:
 
 def test_every_metric_is_given_by_its_task() -> None:
     face = {"boxes": [[0, 0, 1, 1]], "scores": [1.0]}
-    assert evaluate("face_detection", {"a": face}, [Sample("a", label=[[0, 0, 1, 1]])]).metric in METRICS["face_detection"]
+    assert (
+        evaluate("face_detection", {"a": face}, [Sample("a", label=[[0, 0, 1, 1]])]).metric in METRICS["face_detection"]
+    )
     notes = evaluate("note_transcription", {"a": {"notes": [[1, 0, 4]]}}, [Sample("a", label=[[1, 0, 4]])])
     assert (notes.metric, notes.value) == ("frame_f1", 1.0) and notes.metric in METRICS["note_transcription"]

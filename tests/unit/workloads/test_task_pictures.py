@@ -147,7 +147,7 @@ def test_wrong_parameters_are_named(parameters: dict[str, object], said: str) ->
 
 
 def test_an_unknown_task_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="no task 'classify'.*image_classification"):
+    with pytest.raises(UsageError, match=r"no task 'classify'.*image_classification"):
         create("classify", {})
 
 
