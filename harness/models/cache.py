@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from harness.errors import ModelError
 
 BLOCK = 1 << 20
+LEFT_BEHIND_S = 24 * 3600.0
 
 _verified: dict[tuple[str, str], tuple[int, int]] = {}  # (path, sha256) -> (size, mtime_ns) when it was last right
 
@@ -116,6 +118,9 @@ class Cache:
         with self.writing():
             parent = self.root / "tmp"
             parent.mkdir(parents=True, exist_ok=True)
+            for left in parent.iterdir():  # by a process that was killed
+                if time.time() - left.stat().st_mtime > LEFT_BEHIND_S:
+                    shutil.rmtree(left, ignore_errors=True)
             folder = Path(tempfile.mkdtemp(dir=parent))
         try:
             yield folder

@@ -1,8 +1,8 @@
 """What was built from what: a small JSON file per built model, so that it is found again and its lineage is known.
 
 A manifest is found by model, format, precision, batch, recipe and source digests. The versions of the tools are part of it:
-where the tools are installed in other versions, the model is built again; where they are not installed at all (a device that
-got its files from elsewhere), the newest manifest stands.
+where the tools are installed in other versions, the model is built again; where the tools or the weights are not there (a
+device that got its files from elsewhere), the newest manifest stands.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ the archive's SHA-256 must be pinned: pip then refuses any other content before 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -122,8 +123,6 @@ def pip_command() -> list[str]:
 
 def _environment(work: Path) -> dict[str, str]:
     """Let pip keep what it downloads in a folder of ours: on the cache's disk, and where its progress can be seen."""
-    import os
-
     temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(work))
     return {**os.environ, **temporary, "PIP_QUIET": "0", "PYTHONIOENCODING": "utf-8"}
 
@@ -158,7 +157,8 @@ def _canonical(name: str) -> str:
 
 def _bytes_below(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):  # pip moves files while they are counted
-            total += path.stat().st_size
+    for place, _, names in os.walk(folder):  # passes over folders that pip removes meanwhile
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.stat(os.path.join(place, name)).st_size
     return total

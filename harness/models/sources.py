@@ -182,16 +182,17 @@ def _fetch_url(pin: Pinned, source: Source, cache: Cache, progress: Progress) ->
 
 def _take_file(pin: Pinned, source: Source, cache: Cache) -> None:
     path = Path(source.location).expanduser()
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}.", "Correct the file: source.") from error
     with cache.working_folder() as folder:
         if source.members:
             _unpack(pin, source, path, cache, folder)
             return
-        copy = folder / "copy"
-        try:
-            shutil.copyfile(path, copy)
-        except OSError as error:
-            raise ModelError(f"{path} cannot be read: {error.strerror}.", "Correct the file: source.") from error
-        _accept(pin, source, copy, cache)
+        with cache.writing():
+            shutil.copyfile(path, folder / "copy")
+        _accept(pin, source, folder / "copy", cache)
 
 
 def _unpack(pin: Pinned, source: Source, archive: Path, cache: Cache, folder: Path) -> None:

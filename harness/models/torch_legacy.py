@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any
 
@@ -144,10 +145,11 @@ def _read_storage(stream: IO[bytes], storage: _Storage) -> npt.NDArray[Any]:
     if count != storage.elements:
         raise pickle.UnpicklingError(f"storage {storage.key} has {count} elements, not {storage.elements}")
     dtype = np.dtype(storage.dtype)
-    raw = stream.read(count * dtype.itemsize)
-    if len(raw) != count * dtype.itemsize:
+    begin = stream.tell()
+    if count * dtype.itemsize > stream.seek(0, SEEK_END) - begin:
         raise pickle.UnpicklingError("it ends before its data do")
-    return np.frombuffer(raw, dtype=dtype)
+    stream.seek(begin)
+    return np.frombuffer(stream.read(count * dtype.itemsize), dtype=dtype)
 
 
 def _view(flat: npt.NDArray[Any], tensor: _Tensor) -> npt.NDArray[Any]:
@@ -155,7 +157,7 @@ def _view(flat: npt.NDArray[Any], tensor: _Tensor) -> npt.NDArray[Any]:
     if prod(tensor.shape) == 0:
         return np.zeros(tensor.shape, dtype=flat.dtype)
     last = tensor.offset + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True))
-    if last >= flat.size:
+    if last >= flat.size or prod(tensor.shape) > flat.size:  # strides of 0 could ask for any amount of memory
         raise pickle.UnpicklingError("a tensor reaches beyond its storage")
     strides = [stride * flat.itemsize for stride in tensor.strides]
     view = np.lib.stride_tricks.as_strided(flat[tensor.offset :], shape=tensor.shape, strides=strides)
