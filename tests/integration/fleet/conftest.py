@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import getpass
+import os
 import socket
 import struct
+import subprocess
+import sys
 import threading
+import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
 import pytest
 import uvicorn
 from sqlalchemy import Engine
@@ -101,3 +108,153 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., ApiServer]]:
     yield start
     for stop in stops:
         stop()
+
+
+SSHD = "/usr/sbin/sshd"
+STAND_IN = Path(__file__).parent / "stand_in"
+
+
+@dataclass
+class SshDevice:
+    """A "device": a real sshd on a free port of this machine, with folders of its own."""
+
+    name: str
+    root: Path
+    port: int
+    login_key: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def host_key(self) -> Path:
+        return self.root / "host_key"
+
+    @property
+    def fingerprint(self) -> str:
+        """As OpenSSH computes it."""
+        shown = subprocess.run(["ssh-keygen", "-lf", str(self.host_key)], capture_output=True, text=True, check=True)
+        return shown.stdout.split()[1]
+
+    @property
+    def address(self) -> str:
+        return f"{getpass.getuser()}@127.0.0.1:{self.port}"
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "weighbridge"
+
+    def hold(self) -> None:
+        """Make the next suite go on until `release`."""
+        (self.root / "hold").touch()
+
+    def release(self) -> None:
+        (self.root / "hold").unlink(missing_ok=True)
+
+    def new_host_key(self) -> None:
+        for path in (self.host_key, self.host_key.with_suffix(".pub")):
+            path.unlink(missing_ok=True)
+        make_key(self.host_key)
+
+    def start(self, stand_in: bool = True) -> None:
+        """Start sshd. The environment of its sessions is the device's own, not the test's."""
+        environment = {f"WEIGHBRIDGE_{name}": self.root / name.lower() for name in ("STATE", "DATA", "CONFIG")}
+        environment["WEIGHBRIDGE_CACHE"] = self.root / "cache"
+        if stand_in:
+            environment |= {"STAND_IN": self.root, "PYTHONPATH": STAND_IN}
+        config = self.root / "sshd_config"
+        lines = [
+            "ListenAddress 127.0.0.1",
+            f"Port {self.port}",
+            f"HostKey {self.host_key}",
+            f"AuthorizedKeysFile {self.root / 'authorized_keys'}",
+            "StrictModes no",
+            "UsePAM no",
+            "PasswordAuthentication no",
+            "KbdInteractiveAuthentication no",
+            "PermitRootLogin prohibit-password",
+            "PidFile none",
+            "Subsystem sftp internal-sftp",
+            "SetEnv " + " ".join(f"{name}={value}" for name, value in environment.items()),
+        ]
+        config.write_text("\n".join(lines) + "\n")
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)
+        with (self.root / "sshd.log").open("ab") as log:
+            self.process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(config)], stderr=log)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1) as probe:
+                probe.recv(64)
+                return
+            assert self.process.poll() is None, (self.root / "sshd.log").read_text()
+            time.sleep(0.02)
+        raise AssertionError("sshd did not start")
+
+    def stop(self) -> None:
+        """Stop sshd and every session of it; agents that were launched live on."""
+        if self.process is not None:
+            sessions = psutil.Process(self.process.pid).children(recursive=False)
+            self.process.terminate()
+            self.process.wait(10)
+            for session in sessions:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    session.kill()
+            self.process = None
+
+    def agents(self) -> list[psutil.Process]:
+        """The agents that live on this device."""
+        found = []
+        for process in psutil.process_iter(["cmdline"]):
+            words = process.info["cmdline"] or []
+            if "execute" in words and any(str(self.folder) in word for word in words):
+                found.append(process)
+        return found
+
+
+def make_key(path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+
+
+@pytest.fixture
+def ssh_device(tmp_path: Path) -> Iterator[Callable[..., SshDevice]]:
+    """Start real OpenSSH servers; each is one device."""
+    assert Path(SSHD).exists(), "No OpenSSH server on this machine: run tests/system_packages.sh"
+    devices: list[SshDevice] = []
+    login_key = tmp_path / "login_key"
+    make_key(login_key)
+
+    def start(name: str, stand_in: bool = True) -> SshDevice:
+        root = tmp_path / f"device-{name}"
+        root.mkdir()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        device = SshDevice(name, root, port, login_key)
+        device.new_host_key()
+        (root / "authorized_keys").write_text(login_key.with_suffix(".pub").read_text())
+        device.start(stand_in)
+        devices.append(device)
+        return device
+
+    yield start
+    for device in devices:
+        device.release()
+        device.stop()
+        for process in device.agents():
+            process.kill()
+
+
+@pytest.fixture
+def enrolled(ssh_device, weigh) -> Callable[..., SshDevice]:
+    """Start a device and enroll it with its fingerprint."""
+
+    def start(name: str, stand_in: bool = True) -> SshDevice:
+        device = ssh_device(name, stand_in)
+        done = weigh(
+            "fleet", "enroll", name, device.address, "--fingerprint", device.fingerprint,
+            "--key-file", str(device.login_key), "--python", sys.executable, "--environment", sys.executable,
+            "--folder", str(device.folder),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "The login works" in done.stdout, done.stderr
+        return device
+
+    return start

@@ -1,0 +1,68 @@
+"""One run at a time on a device: two at once would measure each other.
+
+The lock is the operating system's (flock): it ends with the process that holds it, whatever kills that process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.errors import NotDone
+from harness.folders import state_dir
+
+
+class DeviceBusy(NotDone):
+    """Another run holds the device."""
+
+
+@contextmanager
+def device_lock(run_id: str, path: Path | None = None) -> Iterator[None]:
+    """Hold this device's lock for a run. Raises DeviceBusy at once, naming the run that holds it."""
+    from filelock import FileLock, Timeout
+
+    path = path or state_dir() / "device.lock"
+    owner = path.with_suffix(".owner.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise DeviceBusy(
+            f"This device is busy with {_described(owner)}.",
+            "Two runs at once would disturb each other; wait for its end.",
+        ) from error
+    try:
+        said = {"run_id": run_id, "pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        owner.write_text(json.dumps(said), encoding="utf-8")
+        yield
+    finally:
+        owner.unlink(missing_ok=True)
+        lock.release()
+
+
+def is_held(path: Path) -> bool:
+    """Say whether a living process holds the lock at `path`."""
+    from filelock import FileLock, Timeout
+
+    if not path.exists():
+        return False
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        return True
+    lock.release()
+    return False
+
+
+def _described(owner: Path) -> str:
+    try:
+        said = json.loads(owner.read_text(encoding="utf-8"))
+        return f"run {said['run_id']} (process {said['pid']}, since {said['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another run"

@@ -1,0 +1,109 @@
+"""The work behind `weigh fleet run`, `fetch` and `status`: the same steps on many devices, side by side."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents.fleet import dispatch, ledger
+from agents.fleet.crowd import Outcome, for_each
+from agents.fleet.dispatch import Desk, Order, Say
+from agents.fleet.inventory import FleetDevice
+from agents.fleet.ledger import Entry
+from agents.fleet.states import ON_DEVICE
+from db.store import open_store
+from harness.errors import NotDone, WeighbridgeError
+
+
+def open_desk(
+    store: str, fleet_path: Path, say: Say = lambda entry, text: None, poll_s: float = 5.0, keep_remote: bool = False
+) -> Desk:
+    """Open the store, which must be a database: dispatches live there, not behind an ingest API."""
+    if store.startswith(("http://", "https://")):
+        raise NotDone(
+            f"{store} is an ingest API; a control host needs the database itself.",
+            "Give --store sqlite:///... or postgresql://...",
+        )
+    return Desk(open_store(store).engine, fleet_path, say, poll_s, keep_remote=keep_remote)
+
+
+def order_for(suite: str, backends: Sequence[str], targets: Sequence[str], workloads: Sequence[str]) -> Order:
+    """Read the suite here, strictly, so that a typo is said before any device is touched."""
+    from harness.suites import read_suite
+
+    found, document = read_suite(suite)
+    return Order(found.name, document.text, tuple(backends), tuple(targets), tuple(workloads))
+
+
+def run_all(
+    desk: Desk, devices: Sequence[FleetDevice], order: Order, detach: bool = False, sync: bool = True
+) -> tuple[list[Outcome[Entry]], bool]:
+    """Run the order on all devices. Returns each device's dispatch as it stands then, and whether Ctrl-C was pressed."""
+    stop = threading.Event()
+
+    def work(device: FleetDevice) -> Entry:
+        entry = dispatch.start(desk, device, order, stop)
+        if detach:
+            return entry
+        entry = dispatch.follow(desk, device, entry, stop)
+        if entry.state == "FINISHED" and not stop.is_set():
+            with desk.connect(device) as connection:
+                entry = dispatch.collect(desk, connection, entry)
+        return entry
+
+    return for_each(devices, work, stop)
+
+
+def fetch_all(desk: Desk, devices: Sequence[FleetDevice]) -> tuple[list[Outcome[list[Entry]]], bool]:
+    """Bring home whatever has ended on these devices. A run that cannot be fetched does not keep the others."""
+    stop = threading.Event()
+
+    def work(device: FleetDevice) -> list[Entry]:
+        names = [device.name]
+        trouble: WeighbridgeError | None = None
+        found: list[Entry] = []
+        for entry in ledger.entries(desk.engine, names, ("FETCHED",)):  # lies here already; the device is not needed
+            try:
+                found.append(dispatch.collect(desk, None, entry))
+            except WeighbridgeError as error:
+                trouble = error
+        waiting = ledger.entries(desk.engine, names, ON_DEVICE) + ledger.not_removed(desk.engine, names)
+        if not waiting:
+            if trouble is not None:
+                raise trouble
+            return found
+        with desk.connect(device) as connection:
+            for entry in reversed(waiting):  # oldest first
+                if stop.is_set():
+                    break
+                try:
+                    ended = dispatch.collect(desk, connection, dispatch.settle(desk, connection, entry))
+                    found = [known for known in found if known.run_id != ended.run_id] + [ended]
+                except ledger.Moved:
+                    continue  # another fetch is at work on it
+                except WeighbridgeError as error:
+                    trouble = error
+        if trouble is not None:
+            raise trouble
+        return found
+
+    return for_each(devices, work, stop)
+
+
+def statuses(desk: Desk, devices: Sequence[FleetDevice], look: bool = True, limit: int = 20) -> list[Entry]:
+    """Return the newest dispatches of these devices, the live ones as their devices say now."""
+    names = [device.name for device in devices]
+    if look:
+        live = {entry.device for entry in ledger.entries(desk.engine, names, ("STAGED", "LAUNCHED", "RUNNING"))}
+
+        def work(device: FleetDevice) -> None:
+            for entry in ledger.entries(desk.engine, [device.name], ("STAGED", "LAUNCHED", "RUNNING")):
+                try:
+                    with desk.connect(device) as connection:
+                        dispatch.settle(desk, connection, entry)
+                except WeighbridgeError as error:
+                    ledger.note(desk.engine, entry.dispatch_id, last_error=str(error))
+
+        for_each([device for device in devices if device.name in live], work, threading.Event())
+    return ledger.entries(desk.engine, names, limit=limit)

@@ -1,0 +1,9 @@
+"""`weigh schedule`."""
+
+from __future__ import annotations
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
