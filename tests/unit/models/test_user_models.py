@@ -1,0 +1,141 @@
+"""A user's own model file: used as it is, or converted, or refused with the reason."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from harness.artifacts import Port
+from harness.errors import ModelError
+from harness.models.inspection import read_ports
+from harness.models.store import ModelStore
+from harness.models.user_model import UserModel, user_model
+
+
+def network(path: Path, batch: int | str = "n", operator: str = "Relu", domain: str = "", width: int | str = 3) -> Path:
+    weight = numpy_helper.from_array(np.eye(3, dtype=np.float32), "weight")
+    nodes = [
+        helper.make_node("MatMul", ["x", "weight"], ["h"]),
+        helper.make_node(operator, ["h"], ["y"], domain=domain),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, width])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, 3])],
+        [weight],
+    )
+    opsets = [helper.make_opsetid("", 17), *([helper.make_opsetid(domain, 1)] if domain else [])]
+    path.write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+    return path
+
+
+def test_the_file_is_used_where_it_lies(tmp_path: Path) -> None:
+    path = network(tmp_path / "own.onnx")
+    file = ModelStore(tmp_path / "cache").ensure(user_model(path), "onnx")
+    assert file.path == path
+    assert file.artifact.sha256 == hashlib.sha256(path.read_bytes()).hexdigest() == file.artifact.source_sha256
+    assert file.inputs == (Port("x", "x", "float32", (0, 3)),) and file.outputs == (Port("y", "y", "float32", (0, 3)),)
+    assert file.batch is None
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_fixed_batch_is_said(tmp_path: Path) -> None:
+    assert ModelStore(tmp_path).ensure(user_model(network(tmp_path / "own.onnx", batch=4)), "onnx").batch == 4
+
+
+def test_given_ports_win_over_those_of_the_file(tmp_path: Path) -> None:
+    port = Port("image", "x", "float32", (0, 3))
+    model = UserModel(network(tmp_path / "own.onnx"), "onnx", inputs=(port,))
+    assert ModelStore(tmp_path).ensure(model, "onnx").inputs == (port,)
+
+
+def test_an_unknown_ending_lists_the_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "own.h5").touch()
+    with pytest.raises(ModelError, match=r"Known are \.onnx, \.tflite"):
+        user_model(tmp_path / "own.h5")
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no model file"):
+        user_model(tmp_path / "own.onnx")
+
+
+def test_onnx_becomes_tflite_with_its_lineage(tmp_path: Path) -> None:
+    path = network(tmp_path / "own.onnx")
+    store = ModelStore(tmp_path / "cache")
+    file = store.ensure(user_model(path), "tflite", batch=2)
+    assert (file.artifact.format, file.batch, file.inputs[0].shape) == ("tflite", 2, (2, 3))
+    assert file.artifact.source_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert file.artifact.recipe == "tflite_writer" and "ai-edge-litert" in file.artifact.tools
+    assert read_ports(file.path, "tflite")[0][0].shape == (2, 3)
+    assert store.ensure(user_model(path), "tflite", batch=2) == file
+    again = ModelStore(tmp_path / "other").ensure(user_model(path), "tflite", batch=2)
+    assert again.artifact == file.artifact
+
+
+def test_another_file_of_the_same_name_is_another_model(tmp_path: Path) -> None:
+    store = ModelStore(tmp_path / "cache")
+    first = store.ensure(user_model(network(tmp_path / "own.onnx")), "tflite")
+    second = store.ensure(user_model(network(tmp_path / "own.onnx", operator="Sigmoid")), "tflite")
+    assert first.artifact.sha256 != second.artifact.sha256
+
+
+def test_an_operator_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path) -> None:
+    path = network(tmp_path / "own.onnx", operator="Frobnicate", domain="com.example")
+    with pytest.raises(ModelError) as error:
+        ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite")
+    assert "own.onnx cannot be written as tflite" in str(error.value)
+    assert "Frobnicate" in str(error.value) and "`convert` under [runtimes]" in str(error.value)
+
+
+def test_free_sizes_besides_the_batch_must_be_given(tmp_path: Path) -> None:
+    path = network(tmp_path / "own.onnx", width="w")
+    with pytest.raises(ModelError, match="leaves sizes of its input 'x' free"):
+        ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite")
+
+
+def test_only_onnx_is_converted(tmp_path: Path) -> None:
+    store = ModelStore(tmp_path / "cache")
+    tflite = store.ensure(user_model(network(tmp_path / "own.onnx")), "tflite").path
+    with pytest.raises(ModelError, match="Only ONNX files are converted"):
+        store.ensure(user_model(tflite), "coreml")
+    with pytest.raises(ModelError, match="cannot be made onnx"):
+        store.ensure(user_model(tflite), "onnx")
+
+
+def test_a_precision_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    path = network(tmp_path / "own.onnx")
+    with pytest.raises(ModelError, match="cannot be"):
+        ModelStore(tmp_path / "cache").ensure(user_model(path), "onnx", "int8")
+    with pytest.raises(ModelError, match="cannot be written as tflite int8"):
+        ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite", "int8")
+
+
+@pytest.mark.parametrize("model_format", ["onnx", "tflite", "openvino"])
+@pytest.mark.parametrize("data", [b"", b"\x00" * 64, b"<net><layers/></net>", b"<!DOCTYPE x [<!ENTITY a 'b'>]><net/>"])
+def test_a_file_of_another_kind_is_said_in_one_sentence(tmp_path: Path, model_format: str, data: bytes) -> None:
+    path = tmp_path / "own.model"
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match=r"own\.model"):
+        read_ports(path, model_format)
+
+
+def test_an_openvino_ir_is_read_by_its_tensors_own_names(tmp_path: Path) -> None:
+    import openvino
+
+    model = openvino.Core().read_model(network(tmp_path / "own.onnx"))
+    openvino.save_model(model, tmp_path / "own.xml", compress_to_fp16=False)
+    file = ModelStore(tmp_path / "cache").ensure(user_model(tmp_path / "own.xml"), "openvino")
+    assert [(p.tensor, p.dtype, p.shape) for p in (*file.inputs, *file.outputs)] == [
+        ("x", "float32", (0, 3)),
+        ("y", "float32", (0, 3)),
+    ]
+    sha256 = file.artifact.sha256
+    weights = tmp_path / "own.bin"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+    assert ModelStore(tmp_path / "cache").ensure(user_model(tmp_path / "own.xml"), "openvino").artifact.sha256 != sha256
