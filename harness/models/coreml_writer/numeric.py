@@ -133,7 +133,9 @@ def hard_sigmoid(writer: ProgramWriter, node: Node) -> Any:
     alpha = np.float32(1 / 6 if swish else node.attributes.get("alpha", 0.2))
     beta = np.float32(node.attributes.get("beta", 0.5))
     name = writer.name(node.output)
-    gate = writer.mb.sigmoid_hard(x=x, alpha=alpha, beta=beta, name=writer.name(node.output, "_gate") if swish else name)
+    gate = writer.mb.sigmoid_hard(
+        x=x, alpha=alpha, beta=beta, name=writer.name(node.output, "_gate") if swish else name
+    )
     return writer.mb.mul(x=x, y=gate, name=name) if swish else gate
 
 

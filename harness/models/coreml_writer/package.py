@@ -24,7 +24,7 @@ _DATED = "com.github.apple.coremltools.conversion_date"
 
 
 def pack_program(program: Any, precision: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> bytes:
-    """The zip of the package folder (its content at the top) for a MIL program. Checks that the ends are as the ports say."""
+    """The zip of the package folder (its content at the top) for a MIL program; its ends are checked against the ports."""
     tools = coremltools()
     with tempfile.TemporaryDirectory() as temporary, quiet():
         try:
@@ -62,10 +62,15 @@ def _write_specification(source: Path, target: Path, inputs: tuple[Port, ...], o
     spec.ParseFromString(source.read_bytes())
     spec.description.metadata.userDefined.pop(_DATED, None)
     spec.description.metadata.userDefined["com.github.apple.coremltools.source"] = "weighbridge"
-    for what, features, ports in (("inputs", spec.description.input, inputs), ("outputs", spec.description.output, outputs)):
+    for what, features, ports in (
+        ("inputs", spec.description.input, inputs),
+        ("outputs", spec.description.output, outputs),
+    ):
         found, wanted = {f.name for f in features}, {port.tensor for port in ports}
         if found != wanted:
-            raise ModelError(f"The Core ML package has the {what} {sorted(found)}, where {sorted(wanted)} were written.")
+            raise ModelError(
+                f"The Core ML package has the {what} {sorted(found)}, where {sorted(wanted)} were written."
+            )
     target.write_bytes(spec.SerializeToString(deterministic=True))
 
 

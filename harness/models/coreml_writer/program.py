@@ -119,7 +119,9 @@ def _write_node(writer: ProgramWriter, node: Node, handler: Handler) -> None:
     results = made if isinstance(made, list) else [made]
     for name, result in zip([name for name in node.outputs if name], results, strict=True):
         if tuple(result.shape) != writer.shape(name):
-            raise node.refuse(f"Core ML makes the shape {tuple(result.shape)} where ONNX has {writer.shape(name)}", WRITER)
+            raise node.refuse(
+                f"Core ML makes the shape {tuple(result.shape)} where ONNX has {writer.shape(name)}", WRITER
+            )
         writer.values[name] = result
 
 

@@ -126,7 +126,9 @@ def pad(writer: ProgramWriter, node: Node) -> Any:
     flat = np.array(widths, dtype=np.int32).reshape(-1)
     x, name = writer.value(node.inputs[0]), writer.name(node.output)
     if mode == "constant":
-        return writer.mb.pad(x=x, pad=flat, mode=mode, constant_val=np.float32(pad_value(writer.graph, node)), name=name)
+        return writer.mb.pad(
+            x=x, pad=flat, mode=mode, constant_val=np.float32(pad_value(writer.graph, node)), name=name
+        )
     if any(width != (0, 0) for width in widths[:-2]):
         raise node.refuse(f"the mode {mode} reaches only the last two axes", WRITER)
     return writer.mb.pad(x=x, pad=flat[-4:], mode="reflect" if mode == "reflect" else "replicate", name=name)

@@ -1,4 +1,4 @@
-"""coremltools, imported when it is needed and kept quiet: its warnings about missing torch and its progress bars are no news."""
+"""coremltools, imported when it is needed and kept quiet: warnings about missing torch and progress bars are no news."""
 
 from __future__ import annotations
 

@@ -1,8 +1,13 @@
-"""Small ONNX networks, run by onnxruntime and by LiteRT on the file that the writer made of them."""
+"""Small ONNX networks, run by onnxruntime, and by LiteRT or a numpy interpreter of MIL on what the writers made of them."""
 
 from __future__ import annotations
 
+import importlib.util
+import io
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,7 +17,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 from onnx import helper, numpy_helper
 
-from harness.models import tflite_writer
+from harness.models import coreml_writer, tflite_writer
 from harness.models.converted import Converted
 
 Arrays = Mapping[str, np.ndarray]
@@ -97,5 +102,49 @@ def agrees() -> Callable[..., list[str]]:
             else:
                 np.testing.assert_array_equal(ours, theirs)
         return operators
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def mil() -> ModuleType:
+    """The interpreter of MIL, a file beside the tests."""
+    path = Path(__file__).parents[2] / "fixtures" / "mil_interpreter.py"
+    spec = importlib.util.spec_from_file_location("mil_interpreter", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def unpack(converted: Converted, folder: Path) -> Path:
+    zipfile.ZipFile(io.BytesIO(converted.data)).extractall(folder)
+    return folder
+
+
+@pytest.fixture
+def coreml_agrees(tmp_path: Path, mil: ModuleType) -> Callable[..., list[str]]:
+    """Convert to Core ML, run the read-back program and onnxruntime, compare; gives the program's operators."""
+
+    def check(
+        nodes: Any,
+        inputs: Arrays,
+        constants: Arrays | None = None,
+        outputs: Sequence[str] = ("y",),
+        opset: int = 17,
+        precision: str = "fp32",
+        tolerance: float = 1e-5,
+    ) -> list[str]:
+        data = make_net(nodes if isinstance(nodes, list) else [nodes], inputs, constants, outputs, opset)
+        converted = coreml_writer.convert(data, batch=1, precision=precision)
+        program = mil.load_program(unpack(converted, tmp_path / f"{len(list(tmp_path.iterdir()))}.mlpackage"))
+        feeds = {port.tensor: inputs[port.role].astype(port.dtype) for port in converted.inputs}
+        found = mil.run(program, feeds)
+        for port, theirs in zip(converted.outputs, run_onnx(data, inputs), strict=True):
+            ours = found[port.tensor]
+            assert ours.shape == theirs.shape == port.shape
+            scale = max(1.0, float(np.abs(theirs).max(initial=0)))
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * scale)
+        return list(mil.operators(program))
 
     return check
