@@ -135,8 +135,10 @@ def bootstrap(
     devices = read_fleet(path).chosen(names or [])
     plan = bootstrapping.Plan(tuple(extra or ("onnx", "tflite")), wheel, wheelhouse, download)
     with display([device.name for device in devices]) as shown:
-        outcomes = bootstrapping.bootstrap_all(devices, known_hosts_file(path), plan, shown.say)
+        outcomes, pressed = bootstrapping.bootstrap_all(devices, known_hosts_file(path), plan, shown.say)
     _report(outcomes, as_json, lambda value: {"state": "ready", "detail": value})
+    if pressed:
+        raise typer.Exit(130)
 
 
 def run(

@@ -20,7 +20,9 @@ _REMOVE = "import shutil,sys\nshutil.rmtree(sys.argv[1])"
 def interpreter(connection: Connection) -> str:
     """Return the device's Python that has weighbridge. Raises TransportError when there is none yet."""
     device = connection.device
-    path = device.environment or connection.absolute(f"{device.folder}/env/bin/python")
+    # The link is followed now: a bootstrap in the middle of a run must not change the run's environment.
+    link = connection.absolute(f"{device.folder}/env")
+    path = device.environment or f"{connection.real(link) if connection.exists(link) else link}/bin/python"
     if not connection.exists(path):
         raise TransportError(
             f"{device.name} has no environment yet ({path} is not there).",

@@ -113,6 +113,11 @@ class Connection:
             self._home = self._files("find the home folder", lambda sftp: sftp.normalize("."))
         return str(PurePosixPath(self._home) / path)
 
+    def real(self, path: str) -> str:
+        """Return a path with its symbolic links followed."""
+        found: str = self._files(f"look at {path}", lambda sftp: sftp.normalize(path))
+        return found
+
     def make_folder(self, path: str, exclusive: bool = False) -> None:
         """Make a folder, with its parents. `exclusive` raises FileExistsError when it is there already."""
         for parent in [*reversed(PurePosixPath(path).parents)][1:]:
