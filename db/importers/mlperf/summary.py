@@ -15,7 +15,7 @@ SCENARIOS = {
 }
 PERCENTILES = {"50.00": "p50", "90.00": "p90", "95.00": "p95", "97.00": "p97", "99.00": "p99", "99.90": "p99_9"}
 _LINE = re.compile(r"^\s*(?P<name>[A-Za-z0-9][^:]*?)\s*:\s*(?P<value>.*?)\s*$")
-_NUMBER = re.compile(r"^\d{1,18}(\.\d{1,18})?([eE][+-]?\d{1,2})?$")
+_NUMBER = re.compile(r"^\d{1,20}(\.\d{1,18})?([eE][+-]?\d{1,2})?$")
 _NOTE = re.compile(r"^\s*\*\s*(?P<text>.+?)\s*$")
 _ESTIMATE = re.compile(r"^Early stopping (?P<percent>\d+(?:\.\d+)?)th percentile estimate: (?P<ns>\d+)$")
 _PROCESSED = re.compile(r"^Processed at least \d+ queries \((?P<count>\d+)\)\.$")
@@ -53,6 +53,10 @@ def read_summary(text: str) -> Summary:
     if not any("MLPerf Results Summary" in line for line in lines[:5]):
         raise RecordError("it is not a LoadGen summary (its first lines do not say so)")
     values, notes, parameters = _sorted_lines(lines)
+    for printed, again in (("90th", "90.00"), ("99th", "99.00")):
+        names = (f"{printed} percentile latency (ns)", f"{again} percentile latency (ns)")
+        if len({values[name] for name in names if name in values}) > 1:
+            raise RecordError(f"its lines {names[0]!r} and {names[1]!r} differ")
     scenario = SCENARIOS.get(values.get("Scenario", ""))
     if scenario is None:
         raise RecordError(f"its scenario is {values.get('Scenario')!r}, which is none of {', '.join(SCENARIOS)}")

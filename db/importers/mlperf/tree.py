@@ -59,7 +59,7 @@ def find_summaries(root: Path) -> tuple[list[Place], list[str]]:
             continue
         path = Path(folder) / SUMMARY
         parts = path.parts
-        if "compliance" in parts or parts[-2] in {"accuracy", "ranging"}:
+        if "compliance" in parts[-9:] or parts[-2] in {"accuracy", "ranging"}:
             continue
         if len(parts) < 10 or parts[-3] != "performance" or parts[-7] != "results":
             problems.append(
