@@ -9,6 +9,7 @@ DATASETS: Mapping[str, str] = {
     "stamps-imagenet": "harness.datasets.stamps:open_stamps",
     "imagenet-val": "",
     "photos": "harness.datasets.photos:open_photos",
+    "composed-faces": "harness.datasets.composed_faces:open_faces",
     "synthesised-notes": "harness.datasets.synthesised_notes:open_notes",
     "rated-tweets": "harness.datasets.rated_texts:open_tweets",
     "prompts-and-music": "harness.datasets.voices:open_voices",

@@ -1,7 +1,7 @@
 """Face detection (CenterFace): picture -> image[N,3,H,W] float32, RGB in 0..255 -> four maps -> boxes.
 
 The picture keeps its proportions: it is scaled to fit into `width` by `height` and lies in the upper left corner, black
-beside it. The maps have a quarter of that size. Parameters: `width` (640), `height` (480), `score` (0.5: least heat of a
+beside it. The maps have a quarter of that size. Parameters: `width` (640), `height` (480), `score` (0.2: least heat of a
 face), `overlap` (0.3: of two faces that overlap more, the weaker is dropped), `most` (750: boxes to suppress among).
 """
 
@@ -30,7 +30,7 @@ class FaceDetection:
         self.carry: Mapping[str, str] = {}
         self.width = whole(task, parameters, "width", 640, minimum=32)
         self.height = whole(task, parameters, "height", 480, minimum=32)
-        self.score = real(task, parameters, "score", 0.5, 0.0, 1.0)
+        self.score = real(task, parameters, "score", 0.2, 0.0, 1.0)
         self.overlap = real(task, parameters, "overlap", 0.3, 0.0, 1.0)
         self.most = whole(task, parameters, "most", 750)
 

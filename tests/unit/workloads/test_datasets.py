@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from harness.datasets import DatasetSpec, latency_samples, open_dataset
+from harness.datasets.composed_faces import enlarged
 from harness.datasets.definition import Dataset, subset
 from harness.datasets.files import kept_folder
 from harness.datasets.rated_texts import parse_ratings
@@ -268,3 +269,10 @@ def test_a_subset_keeps_what_is_known_of_the_whole() -> None:
     part = subset(whole, 2)
     assert part.licence == "MIT" and part.note == "Careful. 2 of 4 samples, chosen by a fixed seed."
     assert part.digest != whole.digest and subset(whole, 3).digest != part.digest
+
+
+def test_patches_are_enlarged_linearly() -> None:
+    """Between 0 and 30 with factor 3: 10 and 20; the corner points stay."""
+    found = enlarged(np.array([[0, 30], [60, 90]]), 3)
+    assert found.tolist() == [[0, 10, 20, 30], [20, 30, 40, 50], [40, 50, 60, 70], [60, 70, 80, 90]]
+    assert enlarged(np.array([[1, 2], [3, 4]]), 1).tolist() == [[1, 2], [3, 4]]
