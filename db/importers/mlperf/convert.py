@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 from uuid import UUID, uuid5
 
 from db.importers.mlperf.accuracy import AccuracyFile, read_accuracy
 from db.importers.mlperf.benchmarks import Benchmark, benchmark_of, precision_in_name
-from db.importers.mlperf.power import busiest_window, read_power_log
+from db.importers.mlperf.energy import energy_of
 from db.importers.mlperf.summary import Summary, read_summary
 from db.importers.mlperf.system import System, read_system
-from db.importers.mlperf.tree import Place, SourceFile
+from db.importers.mlperf.tree import FileError, Place, SourceFile, reading
 from harness.canonical import digest_of
-from harness.errors import RecordError
 from harness.records import (
     Accuracy,
     Case,
     Device,
     Effective,
-    Energy,
     Environment,
     Flag,
     Latency,
@@ -32,7 +28,6 @@ from harness.records import (
     SuiteRef,
 )
 
-T = TypeVar("T")
 NAMESPACE = UUID("b7a1c1a2-6f2d-5d43-9a55-2f7e7d1f3f10")  # of identifiers made from imported content
 LICENCE = "Apache-2.0"
 BATCH_NOT_TOLD = 0  # a case's batch cannot be null; 0 stands for "the source does not tell"
@@ -58,18 +53,11 @@ class Files:
     power: SourceFile | None
 
 
-class FileError(RecordError):
-    """A file of a tree that cannot be used: a sentence that names it."""
-
-    def __init__(self, location: str, why: object) -> None:
-        super().__init__(f"{location} was not imported: {why}.")
-
-
 def to_run(files: Files, release: Release) -> Run:
     """Make the run record of one result. Raises FileError that names the file which cannot be used."""
     place = files.place
-    summary = _reading(files.summary, read_summary)
-    system = _reading(files.system, read_system)
+    summary = reading(files.summary, read_summary)
+    system = reading(files.system, read_system)
     if (system.submitter, system.division) != (place.submitter, place.division):
         raise FileError(
             files.system.location,
@@ -113,14 +101,6 @@ def to_run(files: Files, release: Release) -> Run:
     )
 
 
-def _reading(file: SourceFile, read: Callable[[str], T]) -> T:
-    """Read one file; what is wrong with it becomes a sentence that names it."""
-    try:
-        return read(file.text)
-    except RecordError as error:
-        raise FileError(file.location, error.what) from error
-
-
 def is_copy(scenario_folder: str, scenario: str) -> bool:
     """Whether a summary stands in the folder of another scenario than it ran."""
     return scenario_folder.lower().replace("_", "") != scenario.replace("_", "")
@@ -129,8 +109,8 @@ def is_copy(scenario_folder: str, scenario: str) -> bool:
 def _measurement(files: Files, summary: Summary, system: System, measurement_id: str) -> Measurement:
     benchmark = benchmark_of(files.place.benchmark)
     case = _case(files.place, summary, system, benchmark)
-    accuracy_file = None if files.accuracy is None else _reading(files.accuracy, read_accuracy)
-    energy, power_flags = _energy(files, summary)
+    accuracy_file = None if files.accuracy is None else reading(files.accuracy, read_accuracy)
+    energy, power_flags = energy_of(files.power, summary)
     throughput = summary.samples_per_second or summary.completed_per_second or summary.qps_with_overhead
     return Measurement(
         measurement_id=measurement_id,
@@ -265,52 +245,6 @@ def _why_invalid(summary: Summary) -> str:
     why = f": {', '.join(parts)}" if parts else ""
     advice = f" LoadGen recommends: {' '.join(summary.recommendations)}" if summary.recommendations else ""
     return f"LoadGen calls this result INVALID{why}.{advice}"
-
-
-def _energy(files: Files, summary: Summary) -> tuple[Energy, tuple[Flag, ...]]:
-    """Energy of one inference from the analyser's log over the estimated window."""
-    if files.power is None:
-        return Energy(None, "The submission holds no power log for this result."), ()
-    log = _reading(files.power, read_power_log)
-    length = _test_length(summary)
-    if length is None:
-        return Energy(None, "The summary does not tell how long the test took, so the power log has no window."), ()
-    duration_s, inferences = length
-    try:
-        window = busiest_window(log, duration_s)
-    except RecordError as error:
-        return Energy(None, f"The power log {files.power.location} was not used: {error.what}."), ()
-    energy = Energy(
-        per_inference_j=window.mean_w * duration_s / inferences,
-        mean_w=window.mean_w,
-        source="spec-ptdaemon",
-        scope="wall",
-        method="trapezoid",
-        quality="estimated",
-        samples=window.readings,
-    )
-    message = (
-        f"The power log holds idle ends and nothing tells when the test ran: power is the mean of the {duration_s:.0f} s "
-        f"with the highest draw, {window.mean_w:.2f} W; the whole log's mean is {log.mean_w:.2f} W."
-    )
-    return energy, (Flag("power_window_estimated", message),)
-
-
-def _test_length(summary: Summary) -> tuple[float, float] | None:
-    """Seconds that the test took at least, and how many inferences it did in them. None where the summary does not tell.
-
-    Queries one after the other take count x mean; LoadGen goes on for its minimum duration at least. Offline is one
-    query of many samples at the printed rate. Server runs for its minimum duration at the completed rate.
-    """
-    shortest = summary.parameters.get("min_duration (ms)", 0) / 1000
-    per_query = summary.parameters.get("samples_per_query", 0)
-    if summary.scenario in {"single_stream", "multi_stream"} and summary.queries and summary.mean_ns and per_query:
-        return max(summary.queries * summary.mean_ns / 1e9, shortest), summary.queries * per_query
-    if summary.scenario == "offline" and summary.samples_per_second and per_query:
-        return per_query / summary.samples_per_second, per_query
-    if summary.scenario == "server" and summary.completed_per_second and shortest:
-        return shortest, summary.completed_per_second * shortest
-    return None
 
 
 def _flags(files: Files, summary: Summary, system: System, benchmark: Benchmark, case: Case) -> tuple[Flag, ...]:

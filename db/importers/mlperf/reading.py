@@ -6,8 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from db.importers.mlperf.convert import FileError, Files, Release, is_copy, to_run
-from db.importers.mlperf.tree import MAX_POWER_BYTES, Place, SourceFile, find_summaries, read_file, release_in
+from db.importers.mlperf.convert import Files, Release, is_copy, to_run
+from db.importers.mlperf.tree import (
+    MAX_POWER_BYTES,
+    FileError,
+    Place,
+    SourceFile,
+    find_summaries,
+    read_file,
+    release_in,
+)
 from harness.errors import RecordError, UsageError
 from harness.records import Run
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from harness.canonical import sha256_hex
 from harness.errors import RecordError, UsageError
@@ -18,6 +20,7 @@ from harness.errors import RecordError, UsageError
 SUMMARY = "mlperf_log_summary.txt"
 MAX_TEXT_BYTES = 4 * 1024 * 1024
 MAX_POWER_BYTES = 256 * 1024 * 1024
+T = TypeVar("T")
 _RELEASE = re.compile(r"inference_results_(v\d+\.\d+)")
 
 
@@ -28,6 +31,13 @@ class SourceFile:
     location: str  # from the division on, with forward slashes
     sha256: str
     text: str
+
+
+class FileError(RecordError):
+    """A file of a tree that cannot be used: a sentence that names it."""
+
+    def __init__(self, location: str, why: object) -> None:
+        super().__init__(f"{location} was not imported: {why}.")
 
 
 @dataclass(frozen=True)
@@ -106,3 +116,11 @@ def read_file(path: Path, location: str, limit: int = MAX_TEXT_BYTES) -> SourceF
     if "\0" in text:
         raise RecordError("it holds NUL characters, so it is no text")
     return SourceFile(location, sha256_hex(data), text)
+
+
+def reading(file: SourceFile, read: Callable[[str], T]) -> T:
+    """Read one file; what is wrong with it becomes a sentence that names it."""
+    try:
+        return read(file.text)
+    except RecordError as error:
+        raise FileError(file.location, error.what) from error
