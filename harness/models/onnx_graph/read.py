@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.artifacts import Port
 from harness.errors import ModelError
 from harness.models.onnx_graph.graph import TORCH_ROUTE_FIX, Array, Graph, Node, TensorType
 
@@ -64,8 +65,6 @@ def read_graph(onnx_bytes: bytes, batch: int, input_shapes: Mapping[str, tuple[i
     model = parse_model(onnx_bytes)
     from onnx import numpy_helper
 
-    if batch < 1:
-        raise ModelError(f"A model cannot be made for a batch of {batch}.", "Ask for a batch of 1 or more.")
     opsets = {entry.domain: entry.version for entry in model.opset_import}
     try:
         constants = {item.name: numpy_helper.to_array(item) for item in model.graph.initializer}
@@ -73,17 +72,9 @@ def read_graph(onnx_bytes: bytes, batch: int, input_shapes: Mapping[str, tuple[i
         raise ModelError(f"A weight of the ONNX model cannot be read: {error}.", "Check the file.") from error
     types = {name: TensorType(value.dtype, tuple(value.shape)) for name, value in constants.items()}
 
-    pins = dict(input_shapes or {})
-    # Before IR version 4 every weight was also listed as an input.
-    ports = [value for value in model.graph.input if value.name not in constants]
-    inputs = [value.name for value in ports]
-    stray = next((name for name in pins if name not in inputs), None)
-    if stray is not None:
-        raise ModelError(
-            f"A shape is given for input '{stray}', which the model has not.", f"Its inputs are: {', '.join(inputs)}."
-        )
-    for value in ports:
-        types[value.name] = _input_type(value, batch, pins.get(value.name))
+    pinned = _pin_inputs(model, set(constants), batch, input_shapes or {})
+    types.update(pinned)
+    inputs = list(pinned)
 
     graph = Graph([], constants, types, inputs, [value.name for value in model.graph.output])
     folder = _Folder(graph, model, opsets)
@@ -96,6 +87,55 @@ def read_graph(onnx_bytes: bytes, batch: int, input_shapes: Mapping[str, tuple[i
             raise ModelError(f"Output '{name}' of the ONNX model is computed by no node.", "Check the file.")
     graph.drop_unused()
     return graph
+
+
+def read_ends(
+    onnx_bytes: bytes, batch: int, input_shapes: Mapping[str, tuple[int, ...]]
+) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """Only the inputs, pinned as `read_graph` does, and the outputs, 0 for a size that the graph alone does not tell."""
+    import onnx
+    from onnx import helper
+
+    model = parse_model(onnx_bytes)
+    pinned = _pin_inputs(model, {item.name for item in model.graph.initializer}, batch, input_shapes)
+    for value in model.graph.input:
+        if value.name in pinned:
+            value.CopyFrom(_value_info(value.name, pinned[value.name]))
+    del model.graph.value_info[:]
+    for value in model.graph.output:  # what the file says may belong to other input shapes
+        value.type.tensor_type.ClearField("shape")
+    try:
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except Exception as error:
+        raise ModelError(f"The shapes of the ONNX model do not fit: {error}.", "Check the input shapes.") from error
+    outputs = []
+    for value in model.graph.output:
+        tensor = value.type.tensor_type
+        shape = tuple(dim.dim_value if dim.HasField("dim_value") else 0 for dim in tensor.shape.dim)
+        dtype = str(np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
+        outputs.append(Port(value.name, value.name, dtype, shape))
+    return tuple(Port(name, name, str(known.dtype), known.shape) for name, known in pinned.items()), tuple(outputs)
+
+
+def _value_info(name: str, known: TensorType) -> Any:
+    from onnx import helper
+
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(known.dtype), known.shape)
+
+
+def _pin_inputs(
+    model: Any, weights: set[str], batch: int, input_shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, TensorType]:
+    """The type of every input in order, weights (which IR versions below 4 list among them) left out."""
+    if batch < 1:
+        raise ModelError(f"A model cannot be made for a batch of {batch}.", "Ask for a batch of 1 or more.")
+    ports = {value.name: value for value in model.graph.input if value.name not in weights}
+    stray = next((name for name in input_shapes if name not in ports), None)
+    if stray is not None:
+        raise ModelError(
+            f"A shape is given for input '{stray}', which the model has not.", f"Its inputs are: {', '.join(ports)}."
+        )
+    return {name: _input_type(value, batch, input_shapes.get(name)) for name, value in ports.items()}
 
 
 def _input_type(value: Any, batch: int, pinned: tuple[int, ...] | None) -> TensorType:
