@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from backends.base import BackendError, LoadOptions, ModelRejected, RuntimeMissing, TargetStatus, TargetUnsupported
-from backends.onnxruntime import providers
+from backends.onnxruntime import plugins, providers
 from backends.onnxruntime.cuda import cuda_device
 from backends.onnxruntime.graph import read_graph
 from backends.onnxruntime.options import STRICT, free_dimensions, session_options
@@ -72,29 +72,28 @@ class OnnxRuntimeBackend:
         require_counts(options)
         ort = import_runtime()
         provider = providers.provider_of(target)
-        require_provider(ort, provider, target)
+        devices = require_provider(ort, provider, target)
         graph = read_graph(model)
         if graph is not None and graph.inputs:
             require_names(options.input_shapes, list(graph.inputs))
         made, rest = session_options(ort, provider, options, graph)
         for name, size in free_dimensions(graph, options).items():
             made.add_free_dimension_override_by_name(name, size)
-        chosen = providers.provider_options(provider, options, rest)
+        plugin = plugins.device_at(devices, provider, options.device_index) if devices else None
+        hardware = plugins.openvino_device(plugin) if plugin is not None else "CPU"
+        chosen = providers.provider_options(provider, options, rest, hardware)
         before = _thread_count()
         start = time.perf_counter_ns()
-        session = _create(ort, model, made, provider, chosen)
+        session = _create(ort, model, made, provider, chosen, plugin)
         load_ms = (time.perf_counter_ns() - start) / 1e6
         after = _thread_count()
-        used = session.get_providers()
-        if not used or used[0] != provider:
-            raise _unsupported(
-                ort, target, provider, f"onnxruntime put the session on {used[0] if used else 'nothing'}"
-            )
         inputs = tuple(
             tensor_info(argument, pin(argument.name, argument.shape, options.input_shapes.get(argument.name)))
             for argument in session.get_inputs()
         )
-        device, capability = cuda_device(options.device_index) if "cuda" in _memory(provider) else (None, None)
+        device, capability = cuda_device(options.device_index) if _memory(provider) == "cuda" else (None, None)
+        if plugin is not None and device is None:
+            device = plugins.describe(plugin)
         facts: dict[str, Any] = {
             "device_index": options.device_index,
             "devices": _devices(provider, device),
@@ -127,49 +126,65 @@ def import_runtime() -> Any:
     return ort
 
 
-def require_provider(ort: Any, provider: str, target: str) -> None:
-    """Raise TargetUnsupported where this build lacks the provider, and load NVIDIA's libraries where it has it."""
-    if provider not in ort.get_available_providers():
+def require_provider(ort: Any, provider: str, target: str) -> list[Any]:
+    """Raise TargetUnsupported where this build lacks the provider; return its devices where it comes from a plugin."""
+    if provider == providers.CPU:
+        return []
+    if _memory(provider) == "cuda":
+        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # number devices as nvidia-smi does
+        if hasattr(ort, "preload_dlls"):
+            ort.preload_dlls()  # finds the CUDA and cuDNN wheels; since 1.21
+    devices = plugins.plugin_devices(ort, provider)
+    if not devices and provider not in ort.get_available_providers():
         reason, fix = providers.missing_reason(ort, provider)
         raise TargetUnsupported(f"{target} cannot run: {reason}.", fix)
-    if _memory(provider) == "cuda" and hasattr(ort, "preload_dlls"):
-        ort.preload_dlls()  # finds the CUDA and cuDNN wheels; since 1.21
+    return devices
 
 
-def _unsupported(ort: Any, target: str, provider: str, reason: str) -> TargetUnsupported:
-    """What onnxruntime did, and which of the provider's libraries the loader does not find."""
+def _create(ort: Any, model: Path, made: Any, provider: str, chosen: dict[str, str], plugin: Any) -> Any:
+    """Make the session with the one provider, and say in one sentence why not."""
+    by_name: dict[str, Any] = {"providers": [provider], "provider_options": [chosen]}
+    if plugin is not None:
+        made.add_provider_for_devices([plugin], chosen)
+        by_name = {}
+    try:
+        # Unless told not to, the Python layer would try again with the CPU, whatever the session's options say.
+        session = ort.InferenceSession(str(model), made, enable_fallback=0, **by_name)
+    except Exception as error:
+        text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", first_line(error))
+        refused = "fallback to CPU EP has been explicitly disabled" in str(error)
+        if refused or (provider != providers.CPU and providers.missing_libraries(provider, providers.cuda_of(ort))):
+            why = f"{provider} does not take every node of {model.name}" if refused else text
+            raise _unsupported(ort, provider, why) from error
+        raise ModelRejected(f"onnxruntime cannot load {model.name} with {provider}: {text}.") from error
+    used = session.get_providers()
+    if not used or used[0] != provider:
+        raise _unsupported(ort, provider, f"onnxruntime put the session on {used[0] if used else 'nothing'}")
+    return session
+
+
+def _unsupported(ort: Any, provider: str, why: str) -> TargetUnsupported:
+    """Name the libraries that the loader does not find: without them a provider is quietly left out."""
+    target = providers.target_of(provider)
     absent = providers.missing_libraries(provider, providers.cuda_of(ort))
     if not absent:
-        return TargetUnsupported(f"{target} cannot run: {reason}.")
+        return TargetUnsupported(f"{target} cannot run: {why}.")
     fix = "Install NVIDIA's driver." if "libcuda.so.1" in absent else ""
     if provider in providers.PACKAGES and absent != ["libcuda.so.1"]:
         fix = f"{fix} The other libraries come with {providers.PACKAGES[provider]}.".strip()
-    return TargetUnsupported(f"{target} cannot run: {reason}; {', '.join(absent)} not found.", fix)
-
-
-def _create(ort: Any, model: Path, made: Any, provider: str, chosen: dict[str, str]) -> Any:
-    """Make the session with the one provider, and say in one sentence why not."""
-    try:
-        session = ort.InferenceSession(str(model), made, providers=[provider], provider_options=[chosen])
-        session.disable_fallback()
-    except Exception as error:
-        text = first_line(error)
-        if "fallback to CPU EP has been explicitly disabled" in str(error):
-            reason = f"{provider} does not take every node of {model.name}"
-            raise _unsupported(ort, providers.target_of(provider), provider, reason) from error
-        text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", text)
-        raise ModelRejected(f"onnxruntime cannot load {model.name} with {provider}: {text}.") from error
-    return session
+    return TargetUnsupported(
+        f"{target} cannot run: {provider} could not be loaded; {', '.join(absent)} not found.", fix
+    )
 
 
 def _memory(provider: str) -> str:
     return "cuda" if provider in ("CUDAExecutionProvider", "TensorrtExecutionProvider") else "cpu"
 
 
-def _devices(provider: str, cuda_name: str | None) -> tuple[str, ...]:
+def _devices(provider: str, name: str | None) -> tuple[str, ...]:
     if provider == providers.CPU:
         return (processor_name(),)
-    return (cuda_name,) if cuda_name is not None else ()
+    return (name,) if name is not None else ()
 
 
 def _math(provider: str, precision: str, session: Any, capability: tuple[int, int] | None) -> str | None:

@@ -19,7 +19,7 @@ NAMES = {"graph_optimization_level": "GraphOptimizationLevel", "execution_mode":
 
 def session_options(ort: Any, provider: str, options: LoadOptions, graph: Graph | None) -> tuple[Any, dict[str, str]]:
     """Return SessionOptions, and those of `options.extra` that belong to the provider. Raises OptionUnsupported."""
-    if options.streams not in (None, 1) and provider != "OpenVINOExecutionProvider":
+    if options.streams not in (None, 1) and not provider.startswith("OpenVINOExecutionProvider"):
         raise OptionUnsupported("onnxruntime has no streams.", "Ask for several requests in flight (slots) instead.")
     require_precision(provider, options.precision, graph)
     made = ort.SessionOptions()

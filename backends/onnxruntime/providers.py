@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
+import json
 import os
 import sys
 from typing import Any
 
 from backends.base import LoadOptions, OptionUnsupported
+from backends.onnxruntime import plugins
 
 PROVIDERS = {
     "cpu": "CPUExecutionProvider",
@@ -22,20 +24,18 @@ PROVIDERS = {
 }
 CPU = "CPUExecutionProvider"
 
-# Packages that bring a provider; each but the first shares the folder onnxruntime/, so only one fits an interpreter.
+# Builds of onnxruntime that bring a provider. They share the folder onnxruntime/, so only one fits an interpreter.
 PACKAGES = {
     "CUDAExecutionProvider": "onnxruntime-gpu[cuda,cudnn]",
     "TensorrtExecutionProvider": "onnxruntime-gpu[cuda,cudnn] 'tensorrt-cu13<11'",
     "DmlExecutionProvider": "onnxruntime-directml",
-    "QNNExecutionProvider": "onnxruntime-qnn",
     "CoreMLExecutionProvider": "onnxruntime",
-    "OpenVINOExecutionProvider": "onnxruntime-openvino",
     "MIGraphXExecutionProvider": "onnxruntime-migraphx",
 }
 SYSTEMS = {"DmlExecutionProvider": "win32", "CoreMLExecutionProvider": "darwin"}
 LIBRARIES = {  # {cuda} is the major version of CUDA that the build was made for
     "CUDAExecutionProvider": ("libcuda.so.1", "libcudart.so.{cuda}", "libcublasLt.so.{cuda}", "libcudnn.so.9"),
-    "TensorrtExecutionProvider": ("libcuda.so.1", "libcudart.so.{cuda}", "libcudnn.so.9", "libnvinfer.so.10"),
+    "TensorrtExecutionProvider": ("libcuda.so.1", "libcublas.so.{cuda}", "libcudnn.so.9", "libnvinfer.so.10"),
     "MIGraphXExecutionProvider": ("libamdhip64.so", "libmigraphx_c.so"),
     "QNNExecutionProvider": ("libQnnHtp.so",),
 }
@@ -55,10 +55,13 @@ def target_of(provider: str) -> str:
     return provider
 
 
-def provider_options(provider: str, options: LoadOptions, extra: dict[str, str]) -> dict[str, str]:
+def provider_options(
+    provider: str, options: LoadOptions, extra: dict[str, str], hardware: str = "CPU"
+) -> dict[str, str]:
     """Return the provider's options with the math mode set explicitly. Raises OptionUnsupported.
 
-    CUDA's use_tf32 is on by default; "fp32" switches it off, "tf32" on, "default" leaves the vendor's choice.
+    CUDA's use_tf32 is on by default; "fp32" switches it off, "tf32" on, "default" leaves the vendor's choice. `hardware`
+    is OpenVINO's name of the device.
     """
     chosen: dict[str, str] = {}
     precision = options.precision
@@ -81,16 +84,8 @@ def provider_options(provider: str, options: LoadOptions, extra: dict[str, str])
         chosen["device_id"] = str(options.device_index)
         if provider == "MIGraphXExecutionProvider" and precision in ("fp16", "bf16", "int8"):
             chosen[f"migraphx_{precision}_enable"] = "1"
-    elif provider == "OpenVINOExecutionProvider":
-        names = {"fp32": "FP32", "fp16": "FP16", "bf16": "BF16"}
-        if precision in names:
-            chosen["precision"] = names[precision]
-        if options.threads is not None:
-            chosen["num_of_threads"] = str(options.threads)
-        if options.streams is not None:
-            chosen["num_streams"] = str(options.streams)
-        if options.cache_dir is not None:
-            chosen["cache_dir"] = str(options.cache_dir)
+    elif provider.split(".")[0] == "OpenVINOExecutionProvider":
+        chosen.update(_openvino_options(options, extra.get("device_type") or hardware))
     elif provider == "CoreMLExecutionProvider" and options.cache_dir is not None:
         chosen["ModelCacheDirectory"] = str(options.cache_dir)
     if precision == "tf32" and provider not in ("CUDAExecutionProvider", "TensorrtExecutionProvider"):
@@ -104,6 +99,21 @@ def provider_options(provider: str, options: LoadOptions, extra: dict[str, str])
     return {**chosen, **extra}
 
 
+def _openvino_options(options: LoadOptions, hardware: str) -> dict[str, str]:
+    """OpenVINO's own properties, as JSON: the plugin accepts the older option `precision` and then ignores it."""
+    hints = {"fp32": "f32", "fp16": "f16", "bf16": "bf16"}
+    properties: dict[str, str] = {}
+    if options.precision in hints:
+        properties["INFERENCE_PRECISION_HINT"] = hints[options.precision]
+    if options.threads is not None:
+        properties["INFERENCE_NUM_THREADS"] = str(options.threads)
+    if options.streams is not None:
+        properties["NUM_STREAMS"] = str(options.streams)
+    if options.cache_dir is not None:
+        properties["CACHE_DIR"] = str(options.cache_dir)
+    return {"load_config": json.dumps({hardware: properties})} if properties else {}
+
+
 def converts(provider: str, precision: str) -> bool:
     """Whether the provider itself can run a model of another precision in this one."""
     able = {
@@ -111,7 +121,7 @@ def converts(provider: str, precision: str) -> bool:
         "MIGraphXExecutionProvider": ("fp16", "bf16", "int8"),
         "OpenVINOExecutionProvider": ("fp16", "bf16"),
     }
-    return precision in able.get(provider, ())
+    return precision in able.get(provider.split(".")[0], ())
 
 
 def missing_reason(ort: Any, provider: str) -> tuple[str, str]:
@@ -124,6 +134,9 @@ def missing_reason(ort: Any, provider: str) -> tuple[str, str]:
     absent = missing_libraries(provider, cuda_of(ort))
     if absent:
         reason += f"; {', '.join(absent)} not found"
+    plugin = plugins.PACKAGES.get(provider.split(".")[0])
+    if plugin is not None:
+        return reason, f"Install its plugin beside onnxruntime: {sys.executable} -m pip install {plugin}."
     package = PACKAGES.get(provider)
     if package is None:
         known = ", ".join(ort.get_all_providers()) if hasattr(ort, "get_all_providers") else ", ".join(PROVIDERS)

@@ -249,7 +249,10 @@ class Recorded:
                 return SimpleNamespace(real=real, update_inplace=update_inplace)
 
         class InferenceSession:
-            def __init__(self, path: str, made: Any, providers: list[str], provider_options: list[dict]) -> None:
+            def __init__(
+                self, path: str, made: Any, enable_fallback: int, providers: list[str], provider_options: list[dict]
+            ) -> None:
+                assert not enable_fallback  # Python's own second try, on the CPU
                 outer.calls.append(("session", providers, provider_options, made.get_session_config_entry(STRICT)))
                 if outer.fails:
                     raise RuntimeError(outer.fails)
@@ -258,9 +261,6 @@ class Recorded:
 
             def __getattr__(self, name: str) -> Any:
                 return getattr(self.real, name)
-
-            def disable_fallback(self) -> None:
-                pass
 
             def get_providers(self) -> list[str]:
                 return [outer.lands_on]
