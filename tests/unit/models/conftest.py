@@ -58,7 +58,11 @@ def web_server() -> Iterator[WebServer]:
         def log_message(self, format: str, *arguments: object) -> None:
             return None
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client that hangs up early is part of the tests."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     behaviour.url = f"http://127.0.0.1:{server.server_port}/model.onnx"
