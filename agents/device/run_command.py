@@ -61,7 +61,7 @@ def run(
     any case that failed, makes the exit status 1. Ctrl-C keeps what is finished.
     """
     from agents.device.lock import device_lock
-    from agents.device.run_suite import RunRequest, plan_run, resume_run, run_suite
+    from agents.device.run_suite import RunRequest, make_state_folder, plan_run, resume_run, run_suite
     from harness.errors import UsageError
     from harness.runner.plan import Selection
 
@@ -82,8 +82,14 @@ def run(
     if plan:
         _print_plan(plan_run(request))
         return
+    from harness.folders import default_store
     from harness.models.progress import ConsoleProgress
+    from harness.sinks import check_address
 
+    store = store or default_store()
+    if not no_store:
+        check_address(store)  # before measuring, not after
+    make_state_folder()
     run_id = resume or str(uuid.uuid4())
     with device_lock(run_id), _terminated_like_ctrl_c(), _bar() as listen:
         if resume is not None:
@@ -93,13 +99,12 @@ def run(
     _finish(bundle, selection, store, no_store, json_file)
 
 
-def _finish(bundle: Bundle, selection: Any, store: str | None, no_store: bool, json_file: Path | None) -> None:
+def _finish(bundle: Bundle, selection: Any, store: str, no_store: bool, json_file: Path | None) -> None:
     from agents.device.deliver import deliver
     from agents.device.run_report import complaints, print_table
     from agents.device.run_suite import mark_stored
     from harness.documents import read_run
     from harness.errors import NotDone, WeighbridgeError
-    from harness.folders import default_store
 
     record = read_run(bundle.record)
     to_stdout = json_file is not None and str(json_file) == "-"
@@ -120,7 +125,7 @@ def _finish(bundle: Bundle, selection: Any, store: str | None, no_store: bool, j
         mark_stored(record.run_id, finished)
         where = "Not stored."
     else:
-        receipt = deliver(bundle, store or default_store())
+        receipt = deliver(bundle, store)
         mark_stored(record.run_id, finished)
         where = f"Stored as run {receipt.run_id}."
     if not to_stdout:

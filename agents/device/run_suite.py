@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import UsageError
-from harness.folders import cache_dir, runs_dir
+from harness.errors import UsageError, WeighbridgeError
+from harness.folders import cache_dir, runs_dir, state_dir
 from harness.runner.plan import Intent, Selection, expand
 from harness.runner.run_folder import RunFolder
 from harness.runner.runner import Listener, Progress, assemble_run, run_trials
@@ -161,6 +161,17 @@ def resume_run(run_id: str, listen: Listener = lambda progress: None, fetching: 
         folder.write("request.json", kept)
     plan = plan_run(request, document)
     return _measure(request, plan, folder, kept, listen, fetching)
+
+
+def make_state_folder() -> None:
+    """Make the folder that locks, unfinished runs and the spool lie in. Raises WeighbridgeError that says how else."""
+    try:
+        state_dir().mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WeighbridgeError(
+            f"The state folder {state_dir()} cannot be made: {error.strerror or error}.",
+            "Set WEIGHBRIDGE_STATE to a folder that can be written.",
+        ) from error
 
 
 def mark_stored(run_id: str, finished: bool) -> None:

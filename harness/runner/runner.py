@@ -72,16 +72,15 @@ def run_trials(
 ) -> bool:
     """Run every trial that the folder does not hold yet; False when Ctrl-C ended it early. Each is kept at once."""
     trials = ordered_trials(cases, seed)
-    for number, (case, trial) in enumerate(trials):
-        listen(Progress(number, len(trials), describe(case, trial)))
-        if folder.load(trial.key) is not None:
-            continue
-        try:
+    try:
+        for number, (case, trial) in enumerate(trials):
+            listen(Progress(number, len(trials), describe(case, trial)))
+            if folder.load(trial.key) is not None:
+                continue
             interpreter = interpreter_for(case.intent.backend, runtimes)
-            outcome = run_worker(archive, interpreter, trial.job, folder.path / "work")
-        except KeyboardInterrupt:
-            return False
-        folder.save(trial.key, outcome)
+            folder.save(trial.key, run_worker(archive, interpreter, trial.job, folder.path / "work"))
+    except KeyboardInterrupt:
+        return False
     listen(Progress(len(trials), len(trials), "done"))
     return True
 
