@@ -12,6 +12,7 @@ from harness.artifacts import ModelFile, Port
 from harness.canonical import digest_of
 from harness.errors import ModelError
 from harness.models.catalog import WRITERS, ArtifactEntry, ModelEntry
+from harness.models.converted import Converted
 from harness.models.manifest import Lineage, tool_versions
 from harness.models.recipes import recipe, recipe_digest
 
@@ -82,21 +83,25 @@ def write_from_onnx(model_format: str, precision: str, onnx: ModelFile, batch: i
     Raises ModelError that names the package that is missing, or the operator that cannot be written.
     """
     require_tools(f"{model_format}_writer", model_format)
-    shapes = {port.tensor: tuple(size or batch for size in port.shape) for port in onnx.inputs}
-    data = onnx.path.read_bytes()
+    data, shapes = onnx.path.read_bytes(), fixed_shapes(onnx, batch)
     if model_format == "tflite":
         from harness.models import tflite_writer
 
-        converted = tflite_writer.convert(data, batch, shapes)
-        suffix = ".tflite"
-    else:
-        from harness.models import coreml_writer
+        return built_from(tflite_writer.convert(data, batch, shapes), model_format, onnx)
+    from harness.models import coreml_writer
 
-        converted = coreml_writer.convert(data, batch, shapes, precision=precision)
-        suffix = ".zip"
-    return Built(
-        converted.data, suffix, _with_roles(converted.inputs, onnx.inputs), _with_roles(converted.outputs, onnx.outputs)
-    )
+    return built_from(coreml_writer.convert(data, batch, shapes, precision=precision), model_format, onnx)
+
+
+def fixed_shapes(onnx: ModelFile, batch: int) -> dict[str, tuple[int, ...]]:
+    """Return the inputs' shapes by tensor name, with the batch in the place of 0."""
+    return {port.tensor: tuple(size or batch for size in port.shape) for port in onnx.inputs}
+
+
+def built_from(converted: Converted, model_format: str, onnx: ModelFile) -> Built:
+    """Return a converted model with the roles of the ONNX file that it was converted from."""
+    inputs, outputs = _with_roles(converted.inputs, onnx.inputs), _with_roles(converted.outputs, onnx.outputs)
+    return Built(converted.data, ".tflite" if model_format == "tflite" else ".zip", inputs, outputs)
 
 
 def require_tools(name: str, model_format: str) -> None:

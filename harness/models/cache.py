@@ -151,6 +151,19 @@ class Cache:
             raise cache_error(self.root, error) from error
 
 
+def used_files() -> tuple[Path, ...]:
+    """Return the cached files that this process has found or added since `forget_used_files`.
+
+    `weigh fleet` asks for them, to bring a device just what its run needs.
+    """
+    return tuple(Path(path) for path, _ in _verified)
+
+
+def forget_used_files() -> None:
+    """Begin anew; every file is then hashed again at its next use."""
+    _verified.clear()
+
+
 def cache_error(root: Path, error: OSError) -> ModelError:
     """Return one sentence for a cache that cannot be used."""
     why = error.strerror or str(error)

@@ -16,7 +16,16 @@ from harness.models.manifest import Lineage, Manifest, find_manifest, tool_versi
 from harness.models.progress import Progress, SilentProgress
 from harness.models.sources import Pinned, fetch_all, parse_source, suffix_of
 from harness.models.unpacked import unpacked_folder
-from harness.models.user_model import CONVERTED, UserModel, conversion_of, converter, own_file
+from harness.models.user_model import (
+    CONVERTED,
+    NotConvertedError,
+    UserModel,
+    conversion_of,
+    converter,
+    own_file,
+    torch_converter,
+    with_torch,
+)
 from harness.records import Artifact
 
 __all__ = ["FormatStatus", "ModelStore", "UserModel"]
@@ -147,7 +156,18 @@ class ModelStore:
         lineage = conversion_of(model, own, model_format, precision, batch)
         tools = tool_versions(tool_names(CONVERTED[model_format]))
         name = f"{model.path.stem}-b{batch}.{_SUFFIXES[model_format]}"
-        return self._built(lineage, tools, converter(own, model_format, precision, batch), name, model.licence)
+        try:
+            return self._built(lineage, tools, converter(own, model_format, precision, batch), name, model.licence)
+        except NotConvertedError as error:
+            from harness.configuration import load_configuration
+
+            interpreter = load_configuration().runtimes.get("convert")
+            if interpreter is None:
+                hint = "An environment with torch can convert more: name its interpreter in config.toml, [runtimes] convert."
+                raise ModelError(error.what, f"{error.fix} {hint}".strip()) from error
+            self.progress.note(f"{error.what} Converting it with {interpreter}.")
+            make = torch_converter(own, model_format, precision, batch, interpreter)
+            return self._built(with_torch(lineage), {"convert": str(interpreter)}, make, name, model.licence)
 
     def _built(
         self,

@@ -10,7 +10,7 @@ from harness.artifacts import ModelFile, Port
 from harness.canonical import digest_of, sha256_hex
 from harness.errors import ModelError
 from harness.models.archives import pack_folder
-from harness.models.build import Built, convert_digest, write_from_onnx
+from harness.models.build import Built, built_from, convert_digest, fixed_shapes, write_from_onnx
 from harness.models.cache import sha256_of
 from harness.models.inspection import read_ports
 from harness.models.manifest import Lineage
@@ -103,18 +103,40 @@ def conversion_of(model: UserModel, own: ModelFile, model_format: str, precision
     )
 
 
+class NotConvertedError(ModelError):
+    """The built-in writers cannot write this model; an environment with torch may."""
+
+
 def converter(own: ModelFile, model_format: str, precision: str, batch: int) -> Callable[[], Built]:
-    """Return what writes the user's ONNX file in another format. It raises ModelError that names the operator."""
+    """Return what writes the user's ONNX file in another format. It raises NotConvertedError that names the operator."""
 
     def convert() -> Built:
         try:
             return write_from_onnx(model_format, precision, own, batch)
         except ModelError as error:
-            raise ModelError(
-                f"{own.artifact.name} cannot be written as {model_format}: {error.what}",
-                f"{error.fix} An environment with torch can convert more: name its interpreter as `convert` under "
-                "[runtimes] in config.toml.".strip(),
+            raise NotConvertedError(
+                f"{own.artifact.name} cannot be written as {model_format}: {error.what}", error.fix
             ) from error
+
+    return convert
+
+
+def with_torch(lineage: Lineage) -> Lineage:
+    """Return the lineage of the same file when it is converted in the environment with torch."""
+    return replace(lineage, recipe="torch_route", recipe_sha256=digest_of(["torch_route", lineage.recipe_sha256]))
+
+
+def torch_converter(
+    own: ModelFile, model_format: str, precision: str, batch: int, interpreter: Path
+) -> Callable[[], Built]:
+    """Return what converts the user's ONNX file in an environment with torch. It raises ModelError."""
+
+    def convert() -> Built:
+        from harness.models.torch_route import convert_with_torch
+
+        shapes = fixed_shapes(own, batch)
+        converted = convert_with_torch(interpreter, own.path.read_bytes(), model_format, batch, shapes, precision)
+        return built_from(converted, model_format, own)
 
     return convert
 
@@ -129,8 +151,3 @@ def _identity(path: Path) -> tuple[str, int]:
         both = [sha256_of(path), sha256_of(weights)]
         return digest_of(both), path.stat().st_size + weights.stat().st_size
     return sha256_of(path), path.stat().st_size
-
-
-def with_ports(model: UserModel, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> UserModel:
-    """Return the model with these ports instead of those that its file says."""
-    return replace(model, inputs=inputs, outputs=outputs)
