@@ -77,7 +77,7 @@ def compose() -> typer.Typer:
 
 def main() -> None:
     """Run the `weigh` command; an error is one sentence on standard error, never a traceback."""
-    from backends.base import BackendError
+    from backends.errors import BackendError
     from harness.errors import WeighbridgeError
 
     try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from backends.base import Backend
+if TYPE_CHECKING:
+    from backends.base import Backend
 
 BACKENDS = ("onnxruntime", "openvino", "tflite", "coreml")
 
@@ -15,4 +16,4 @@ def create(name: str) -> Backend:
     if name not in BACKENDS:
         raise KeyError(name)
     module = import_module(f"backends.{name}")
-    return cast(Backend, module.BACKEND)
+    return cast("Backend", module.BACKEND)

@@ -3,13 +3,6 @@
 The timed boundary is host to host for every runtime: write the inputs into the runtime's buffers, run, outputs readable on
 the host. This module and its neighbours import no other room, stay within Python 3.10, and import their runtime inside
 functions only.
-
-BackendError
-├── RuntimeMissing       the runtime's package or a library it needs is not installed
-├── TargetUnsupported    the runtime is here, the target cannot run on this machine
-├── ModelRejected        the runtime cannot read or compile this artifact
-├── OptionUnsupported    this runtime has no such option, or refuses its value
-└── InferenceFailed      a request failed after the session was made
 """
 
 from __future__ import annotations
@@ -21,36 +14,32 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from backends.errors import (
+    BackendError,
+    InferenceFailed,
+    ModelRejected,
+    OptionUnsupported,
+    RuntimeMissing,
+    TargetUnsupported,
+)
+
+__all__ = [
+    "Array",
+    "Backend",
+    "BackendError",
+    "InferenceFailed",
+    "LoadOptions",
+    "ModelRejected",
+    "OptionUnsupported",
+    "Report",
+    "RuntimeMissing",
+    "Session",
+    "TargetStatus",
+    "TargetUnsupported",
+    "TensorInfo",
+]
+
 Array = npt.NDArray[Any]
-
-
-class BackendError(Exception):
-    """What happened and why, in one sentence, and how to fix it."""
-
-    def __init__(self, what: str, fix: str = "") -> None:
-        self.what = what
-        self.fix = fix
-        super().__init__(f"{what} {fix}".strip())
-
-
-class RuntimeMissing(BackendError):
-    """The runtime's package, or a library that it needs, is not installed."""
-
-
-class TargetUnsupported(BackendError):
-    """The runtime is installed, but this target cannot run on this machine."""
-
-
-class ModelRejected(BackendError):
-    """The runtime cannot read or compile this artifact."""
-
-
-class OptionUnsupported(BackendError):
-    """This runtime has no such option, or refuses the value."""
-
-
-class InferenceFailed(BackendError):
-    """A request failed after the session was made."""
 
 
 @dataclass(frozen=True)

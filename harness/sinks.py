@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from harness.documents import Sink
 from harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.documents import Sink
 
 _places: dict[str, str] = {}
 
