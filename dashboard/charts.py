@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from dashboard.palette import ACCENT, BASELINE, Marker
 from dashboard.wording import number, significant
 from harness.judgement.comparison import Entry, Section, scenario_title
-from harness.judgement.figures import headline_metric
-from harness.judgement.systems import hardware_name, route_name, source_name
+from harness.judgement.figures import headline_metric, source_name
+from harness.judgement.systems import hardware_name, route_name
 
 if TYPE_CHECKING:
     import altair as alt
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LINE = "#D55E00"
 CHART_ROWS = 60  # a taller chart is not read; the table has the rest
 ROW_HEIGHT = 30
+AXIS_HEIGHT = 60  # Streamlit fits the axis and its title into the chart's height
 LABEL_PIXELS = 480
 
 
@@ -35,8 +36,8 @@ def latency_chart(rows: Sequence[ResultRow], marks: Mapping[str, Marker]) -> alt
         return None
     data = _inline([_latency_point(row, label) for row, label in zip(timed, _unique_labels(timed), strict=True)])
     y = _labels_axis("label:N")
-    title, scale = "latency (ms), log scale", alt.Scale(type="log", nice=False, padding=12)
-    x = alt.X("p50:Q", title=title, scale=scale)
+    title, scale = "latency (ms), log scale", _log(12)
+    x = alt.X("p50:Q", title=title, scale=scale, axis=_faint())
     colour = _colour(timed, marks)
     tooltip = _tooltip(
         ("label", "what"), ("source", "source"), ("p50", "p50 (ms)"), ("low", "min (ms)"), ("p90", "p90 (ms)"),
@@ -44,7 +45,7 @@ def latency_chart(rows: Sequence[ResultRow], marks: Mapping[str, Marker]) -> alt
     )  # fmt: skip
     base = alt.Chart(data).encode(y=y, color=colour, tooltip=tooltip)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.55).encode(
-        x=alt.X("low:Q", title=title, scale=scale), x2="high:Q"
+        x=alt.X("low:Q", title=title, scale=scale, axis=_faint()), x2="high:Q"
     )
     tail = base.transform_filter("isValid(datum.p99)").mark_tick(thickness=2, size=12).encode(x="p99:Q")
     dot = base.mark_point(filled=True, size=80, opacity=1).encode(x=x, shape=_shape(timed, marks))
@@ -77,7 +78,8 @@ def ratio_chart(section: Section, marks: Mapping[str, Marker]) -> alt.LayerChart
     x = alt.X(
         "ratio:Q",
         title=f"{unit} ÷ baseline's, log scale ({direction})",
-        scale=alt.Scale(type="log", nice=False, padding=34),
+        scale=_log(34),
+        axis=_faint(),
     )
     tooltip = _tooltip(("label", "system"), ("text", "÷ baseline"), ("source", "source"), ("differs", "differs in"))
     base = alt.Chart(_inline(values)).encode(y=_labels_axis("label:N"), tooltip=tooltip)
@@ -112,7 +114,7 @@ def absolute_chart(section: Section, marks: Mapping[str, Marker]) -> alt.LayerCh
             }
         )
     unit, direction = _headline_words(section.scenario)
-    x = alt.X("value:Q", title=f"{unit}, log scale ({direction})", scale=alt.Scale(type="log", nice=False, padding=12))
+    x = alt.X("value:Q", title=f"{unit}, log scale ({direction})", scale=_log(12), axis=_faint())
     latency = headline_metric(section.scenario) == "p50"
     tooltip = [("label", "system"), ("text", unit), ("source", "source")] + ([("p90", "p90 (ms)")] if latency else [])
     base = alt.Chart(_inline(values)).encode(y=_labels_axis("label:N"), tooltip=_tooltip(*tooltip))
@@ -132,7 +134,7 @@ def distribution_chart(samples_ns: npt.NDArray[Any], marks_ms: Mapping[str, floa
     bars = histogram(samples_ns)
     if not bars:
         return None
-    x = alt.X("low:Q", title="latency (ms), log scale", scale=alt.Scale(type="log", nice=False))
+    x = alt.X("low:Q", title="latency (ms), log scale", scale=_log(0), axis=_faint())
     y = alt.Y("count:Q", title="samples", axis=alt.Axis(tickMinStep=1))
     tooltip = _tooltip(("from", "from (ms)"), ("to", "to (ms)"), ("count", "samples"))
     chart = alt.Chart(_inline(bars)).mark_bar(color=ACCENT, opacity=0.8)
@@ -219,7 +221,7 @@ def _unique_labels(rows: Sequence[ResultRow]) -> list[str]:
     names = []
     for row in rows:
         scenario = "" if row.scenario == "single_stream" else f", {scenario_title(row.scenario).lower()}"
-        batch = f", batch {row.batch}" if row.batch > 1 else ""
+        batch = f", batch {row.batch}" if (row.batch or 1) > 1 else ""
         names.append(f"{row.workload_title or row.workload}, {hardware_name(row)}, {route_name(row)}{scenario}{batch}")
     return _numbered(names)
 
@@ -249,11 +251,26 @@ def _headline_words(scenario: str) -> tuple[str, str]:
     return ("p50 latency (ms)", "more to the left is faster")
 
 
+def _log(padding: int) -> Any:
+    import altair as alt
+
+    return alt.Scale(type="log", nice=False, padding=padding)
+
+
+def _faint() -> Any:
+    """A log axis has many lines; they must not outshine the data."""
+    import altair as alt
+
+    return alt.Axis(gridOpacity=0.35)
+
+
 def _labels_axis(field: str) -> Any:
     """Names from top to bottom in the order of the data, none left out."""
     import altair as alt
 
-    axis = alt.Axis(labelLimit=LABEL_PIXELS, labelOverlap=False, labelFlush=False, grid=True, ticks=False)
+    axis = alt.Axis(
+        labelLimit=LABEL_PIXELS, labelOverlap=False, labelFlush=False, gridOpacity=0.35, grid=True, ticks=False
+    )
     return alt.Y(field, title=None, sort=None, axis=axis)
 
 
@@ -308,4 +325,4 @@ def _layered(*layers: Any, height: int) -> alt.LayerChart:
 
 
 def _height(rows: int) -> int:
-    return max(80, ROW_HEIGHT * rows + 20)
+    return ROW_HEIGHT * rows + AXIS_HEIGHT

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dashboard.grids import Grid, gaps, section_grid
-from dashboard.wording import plain, spreadsheet_safe
+from dashboard.wording import markdown_cell, spreadsheet_safe
 from harness.errors import NotDone, StoreError, UsageError
-from harness.judgement.comparison import Comparison, compare, scenario_title
+from harness.judgement.comparison import Comparison, Section, compare, scenario_title
 from harness.judgement.figures import batch_of
 from harness.judgement.systems import System, default_baseline, matching, one_matching, systems_of
 
@@ -87,11 +87,11 @@ def comparison_csv(comparison: Comparison) -> str:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """A heading and a table for each scenario, then the gaps with their reasons."""
-    lines = [f"# {plain(comparison.family)}", "", f"Baseline: {plain(comparison.baseline.label)}.", ""]
+    lines = [f"# {markdown_cell(comparison.family)}", "", f"Baseline: {markdown_cell(comparison.baseline.label)}.", ""]
     for section in comparison.sections:
         grid = section_grid(section, comparison.baseline).without_empty()
         lines += [f"## {scenario_title(section.scenario)}", "", *_markdown_table(grid), ""]
-        lines += [f"- {plain(system.label)}: {plain(reason)}" for system, reason in gaps(section)]
+        lines += [f"- {markdown_cell(system.label)}: {markdown_cell(reason)}" for system, reason in gaps(section)]
         lines += [""] if gaps(section) else []
     return "\n".join(lines).rstrip() + "\n"
 
@@ -145,7 +145,8 @@ def _rows(store: str | None, family: str | None, workload: str | None) -> list[R
             wanted = Filter(workloads=(workload,), newest_only=True, limit=LIMIT)
         else:
             if family is None and len(known.families) > 1:
-                raise UsageError("Say which workload family.", f"--family, one of: {', '.join(known.families)}.")
+                choices = ", ".join(known.families)
+                raise UsageError("The store has several workload families.", f"Choose with --family one of: {choices}.")
             chosen = family or known.families[0]
             _known("family", chosen, known.families)
             wanted = Filter(families=(chosen,), newest_only=True, limit=LIMIT)
@@ -167,28 +168,47 @@ def _print(comparison: Comparison) -> None:
 
     console = Console(highlight=False)
     for section in comparison.sections:
-        grid = section_grid(section, comparison.baseline).without_empty()
-        table = Table(
-            title=f"{comparison.family}: {scenario_title(section.scenario)}", title_justify="left", box=box.SIMPLE_HEAD
-        )
+        # What differs goes beneath, in words: a terminal has no room for it beside the numbers.
+        grid = section_grid(section, comparison.baseline).without(("Ran as", "Differs in"))
+        unknown = grid.holding_only("not measured", "not given") if not _only_gaps(section) else ()
+        grid = grid.without(unknown)
+        title = f"{comparison.family}: {scenario_title(section.scenario)}"
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
         for header in grid.headers:
-            table.add_column(Text(header), justify="right" if header in grid.numeric else "left", overflow="fold")
+            numeric = header in grid.numeric
+            table.add_column(Text(header), justify="right" if numeric else "left", overflow="fold")
         for cells in grid.rows:
             table.add_row(*(Text(cell) for cell in cells))
         console.print(table)
-        for system, reason in gaps(section):
-            console.print(Text(f"  {system.label}: {reason}", style="dim"), soft_wrap=True)
-        if gaps(section):
-            console.print()
-    console.print(
-        Text("÷ baseline: value over the baseline's; below 1 is faster for latency, above 1 for throughput."),
-        soft_wrap=True,
-    )
+        for line in _notes(section, comparison.baseline):
+            console.print(Text(f"  {line}", style="dim"), soft_wrap=True)
+        console.print()
+    sentence = "÷ baseline: the value over the baseline's; below 1 is faster for latency, above 1 for throughput."
+    console.print(Text(sentence), soft_wrap=True)
+
+
+def _only_gaps(section: Section) -> bool:
+    return all(entry.gap is not None for entry in section.entries)
+
+
+def _notes(section: Section, baseline: System) -> list[str]:
+    """Gaps with their reasons, and what differs from the baseline, in words."""
+    lines = [f"{system.label}: {reason}" for system, reason in gaps(section)]
+    for entry in section.entries:
+        if entry.system.id != baseline.id and entry.differences:
+            lines.append(f"{entry.system.label} differs in {'; '.join(str(item) for item in entry.differences)}")
+        if entry.note:
+            lines.append(f"{entry.system.label}: {entry.note}")
+    return lines
 
 
 def _markdown_table(grid: Grid) -> list[str]:
     rule = ["---:" if header in grid.numeric else "---" for header in grid.headers]
-    rows = [[plain(header) for header in grid.headers], rule, *([plain(cell) for cell in row] for row in grid.rows)]
+    rows = [
+        [markdown_cell(header) for header in grid.headers],
+        rule,
+        *([markdown_cell(cell) for cell in row] for row in grid.rows),
+    ]
     return ["| " + " | ".join(row) + " |" for row in rows]
 
 

@@ -1,10 +1,9 @@
-"""What every page has around its own content: errors as sentences, the link to this view, the state of the data."""
+"""What every page has around its own content: errors as sentences, empty states, the state of the data."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from urllib.parse import urlencode
+from collections.abc import Callable
 
 import streamlit as st
 
@@ -42,32 +41,6 @@ def empty(what: str, *commands: str) -> None:
     if commands:
         st.markdown("Type this in a terminal, then reload the page:")
         st.code("\n".join(commands), language="bash")
-
-
-def address(page: str, parameters: Mapping[str, str | bool | Iterable[str] | None]) -> str:
-    """The address of a view: what is at its default is left out, a list repeats its name, as bound widgets write it."""
-    pairs: list[tuple[str, str]] = []
-    for name, value in parameters.items():
-        if value in (None, "", False):
-            continue
-        if isinstance(value, bool):
-            pairs.append((name, "true"))
-        elif isinstance(value, str):
-            pairs.append((name, value))
-        else:
-            pairs += [(name, item) for item in value or ()]
-    base = (st.context.url or "").split("?")[0].rstrip("/")
-    own = base.rsplit("/", 1)[-1]
-    root = base[: -len(own) - 1] if own in {"results", "compare", "run"} else base
-    place = root if page == "results" else f"{root}/{page}"
-    return place + (f"?{urlencode(pairs)}" if pairs else "")
-
-
-def link_to_view(page: str, parameters: Mapping[str, str | bool | Iterable[str] | None]) -> None:
-    """A button that opens the address of this view, to be copied."""
-    with st.popover("Link to this view", icon=":material/link:"):
-        st.caption("Whoever opens this address on this dashboard sees the same selection.")
-        st.code(address(page, parameters), language=None, wrap_lines=True)
 
 
 def _footer(view: View) -> None:

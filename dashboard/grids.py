@@ -38,16 +38,20 @@ class Grid:
         position = self.headers.index(header)
         return tuple(row[position] for row in self.rows)
 
-    def without_empty(self, keep: Iterable[str] = ()) -> Grid:
+    def without_empty(self) -> Grid:
         """The same without columns that hold nothing in any row."""
-        kept = [
-            position
-            for position, header in enumerate(self.headers)
-            if header in set(keep) or any(row[position] for row in self.rows)
-        ]
+        return self.without(self.holding_only())
+
+    def without(self, dropped: Iterable[str]) -> Grid:
+        """The same without these columns."""
+        kept = [position for position, header in enumerate(self.headers) if header not in set(dropped)]
         headers = tuple(self.headers[position] for position in kept)
         rows = tuple(tuple(row[position] for position in kept) for row in self.rows)
         return Grid(headers, rows, self.numeric & set(headers))
+
+    def holding_only(self, *texts: str) -> tuple[str, ...]:
+        """The columns in which every row says one of these texts or nothing."""
+        return tuple(header for header in self.headers if set(self.column(header)) <= {"", *texts})
 
 
 def overview_grid(comparison: Comparison) -> Grid:

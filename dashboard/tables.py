@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from dashboard.grids import Grid
 from dashboard.wording import plain, significant, spreadsheet_safe, when
 from harness.judgement.comparison import scenario_title
-from harness.judgement.figures import batch_of
-from harness.judgement.systems import hardware_name, route_name, source_name
+from harness.judgement.figures import batch_of, source_name
+from harness.judgement.systems import hardware_name, route_name
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pandas.io.formats.style import Styler
 
     from db.queries import ResultRow
 
@@ -78,13 +77,6 @@ def grid_frame(grid: Grid) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame([[plain(cell) for cell in row] for row in grid.rows], columns=list(grid.headers))
-
-
-def aligned(grid: Grid) -> Styler:
-    """The grid's table with its numbers to the right."""
-    frame = grid_frame(grid)
-    numeric = [header for header in grid.headers if header in grid.numeric]
-    return frame.style.set_properties(subset=cast("list[Hashable]", numeric), **{"text-align": "right"})
 
 
 def facts_frame(facts: Mapping[str, object]) -> pd.DataFrame:

@@ -49,6 +49,12 @@ def plain(text: object) -> str:
     return _MARKDOWN.sub(r"\\\1", _LINES.sub(" ", str(text)))
 
 
+def markdown_cell(text: object) -> str:
+    """Text for a cell of a Markdown file that people also read as text: only what would end the cell or become markup."""
+    line = _LINES.sub(" ", str(text)).replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", line)
+
+
 def spreadsheet_safe(text: str) -> str:
     """Text for a CSV cell: what a spreadsheet would run as a formula begins with an apostrophe instead."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

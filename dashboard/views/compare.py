@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import data
+from dashboard import address, data
 from dashboard.charts import absolute_chart, ratio_chart
-from dashboard.frame import empty, link_to_view, show
+from dashboard.frame import empty, show
 from dashboard.grids import Grid, gaps, overview_grid, section_grid
-from dashboard.tables import aligned, grid_csv, run_address
+from dashboard.tables import grid_csv, grid_frame, run_address
 from dashboard.wording import plain
 from db.queries import Filter, ResultRow
 from harness.judgement.comparison import Comparison, Section, compare, scenario_title
@@ -37,15 +37,7 @@ def body(view: data.View) -> None:
         return
     baseline, chosen = _systems(systems, preferred)
     comparison = compare(rows, baseline.id, [system.id for system in chosen] or None)
-    is_default = baseline.id == preferred.id
-    link_to_view(
-        "compare",
-        {
-            "family": family,
-            "baseline": None if is_default else baseline.id,
-            "system": [system.id for system in chosen],
-        },
-    )
+    address.link_to_view()
     if len(systems) == 1:
         empty(
             "Only one system has been measured in this family, so there is nothing beside it yet. Load the public results, "
@@ -65,43 +57,31 @@ def _family(view: data.View, families: Sequence[str]) -> tuple[str, list[ResultR
     preferred = max(families, key=lambda name: len(hardware[name]))
     titles = {row.family: row.workload_title for row in rows if row.workload_title}
     left, _ = st.columns([1, 1])
-    family = left.selectbox(
-        "Workload family",
-        list(families),
-        index=list(families).index(preferred),
-        key="family",
-        bind="query-params",
-        help=", ".join(sorted(f"{name}: {title}" for name, title in titles.items())) or None,
-    )
+    with left:
+        family = address.choice(
+            "Workload family",
+            families,
+            "family",
+            preferred,
+            always=True,
+            help=", ".join(sorted(f"{name}: {plain(title)}" for name, title in titles.items())) or None,
+        )
     wanted = Filter(families=(family,), newest_only=True, limit=data.COMPARE_LIMIT)
     return family, data.results(view.key, view.version, wanted)
 
 
 def _systems(systems: Sequence[System], preferred: System) -> tuple[System, list[System]]:
     by_id = {system.id: system for system in systems}
+
+    def shown(identity: str) -> str:
+        return f"{by_id[identity].label} ({by_id[identity].source})"
+
     left, right = st.columns([1, 1])
-    baseline = left.selectbox(
-        "Baseline",
-        list(by_id),
-        index=list(by_id).index(preferred.id),
-        format_func=lambda identity: _choice_label(by_id, identity),
-        key="baseline",
-        bind="query-params",
-    )
-    chosen = right.multiselect(
-        "Beside it",
-        list(by_id),
-        format_func=lambda identity: _choice_label(by_id, identity),
-        key="system",
-        bind="query-params",
-        placeholder="all systems of the family",
-    )
+    with left:
+        baseline = address.choice("Baseline", tuple(by_id), "baseline", preferred.id, shown, always=True)
+    with right:
+        chosen = address.choices("Beside it", tuple(by_id), "system", shown, "all systems of the family")
     return by_id[baseline], [by_id[identity] for identity in chosen]
-
-
-def _choice_label(by_id: dict[str, System], identity: str) -> str:
-    system = by_id.get(identity)
-    return identity if system is None else f"{system.label} ({system.source})"
 
 
 def _overview(comparison: Comparison) -> None:
@@ -183,8 +163,8 @@ def _details(section: Section, baseline: System) -> None:
         for entry in section.entries:
             if entry.row is None or entry.gap is not None:
                 continue
-            address = run_address(entry.row.run_id, entry.row.measurement_id)
-            st.markdown(f"**{plain(entry.system.label)}** ({plain(entry.system.source)}), [its run]({address})")
+            its_run = run_address(entry.row.run_id, entry.row.measurement_id)
+            st.markdown(f"**{plain(entry.system.label)}** ({plain(entry.system.source)}), [its run]({its_run})")
             notes = [str(item) for item in entry.differences] if entry.system.id != baseline.id else []
             notes += [
                 f"{figure.statistic}: not divided, because {figure.ratio_reason}"
@@ -198,7 +178,7 @@ def _details(section: Section, baseline: System) -> None:
 
 
 def _table(grid: Grid) -> None:
-    st.table(aligned(grid.without_empty()), border="horizontal", hide_index=True)
+    st.table(grid_frame(grid.without_empty()), border="horizontal", hide_index=True)
 
 
 show("Compare", body)

@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import data
+from dashboard import address, data
 from dashboard.charts import CHART_ROWS, latency_chart
-from dashboard.frame import empty, link_to_view, show
+from dashboard.frame import empty, show
 from dashboard.tables import results_csv, results_table
 from db.queries import Facets, Filter
 from harness.judgement.comparison import scenario_title
@@ -31,7 +31,7 @@ def body(view: data.View) -> None:
         empty(f"None of the {everything} measurements passes this filter. Take a filter away in the bar on the left.")
         return
     _counts(rows, found, everything)
-    link_to_view("results", _parameters(wanted))
+    address.link_to_view()
     chart = latency_chart(rows, data.hardware_markers(view))
     if chart is not None:
         st.subheader("Latency", anchor=False)
@@ -59,48 +59,24 @@ def body(view: data.View) -> None:
 def _filter(known: Facets) -> Filter:
     """The widgets of the side bar; their keys are the names in the address."""
     with st.sidebar:
-        search = st.text_input("Search", key="q", bind="query-params", placeholder="words of any name", max_chars=200)
-        newest = st.toggle(
-            "Newest of each case only",
-            value=True,
-            key="newest",
-            bind="query-params",
-            help="Each case on each device once, its newest measurement; runs marked as bad are left out.",
-        )
         return Filter(
-            families=_choice("Workload family", "family", known.families),
-            workloads=_choice("Workload", "workload", known.workloads),
-            hardware=_choice("Hardware", "hardware", known.hardware),
-            devices=_choice("Device", "device", known.devices),
-            backends=_choice("Backend", "backend", known.backends),
-            scenarios=_choice("Scenario", "scenario", known.scenarios, scenario_title),
-            statuses=_choice("Status", "status", known.statuses),
-            sources=_choice("Source", "source", known.sources),
-            search=(search or "").strip() or None,
-            newest_only=bool(newest),
+            search=address.text("Search", "q", placeholder="words of any name") or None,
+            newest_only=address.switch(
+                "Newest of each case only",
+                "newest",
+                default=True,
+                help="Each case on each device once, its newest measurement; runs marked as bad are left out.",
+            ),
+            families=address.choices("Workload family", known.families, "family"),
+            workloads=address.choices("Workload", known.workloads, "workload"),
+            hardware=address.choices("Hardware", known.hardware, "hardware"),
+            devices=address.choices("Device", known.devices, "device"),
+            backends=address.choices("Backend", known.backends, "backend"),
+            scenarios=address.choices("Scenario", known.scenarios, "scenario", scenario_title),
+            statuses=address.choices("Status", known.statuses, "status"),
+            sources=address.choices("Source", known.sources, "source"),
             limit=data.ROW_LIMIT,
         )
-
-
-def _choice(label: str, key: str, options: Sequence[str], shown: Any = str) -> tuple[str, ...]:
-    chosen = st.multiselect(label, list(options), key=key, bind="query-params", placeholder="all", format_func=shown)
-    return tuple(chosen)
-
-
-def _parameters(wanted: Filter) -> dict[str, str | tuple[str, ...] | None]:
-    """The filter as the address has it; what is at its default is left out."""
-    return {
-        "q": wanted.search,
-        "newest": None if wanted.newest_only else "false",
-        "family": wanted.families,
-        "workload": wanted.workloads,
-        "hardware": wanted.hardware,
-        "device": wanted.devices,
-        "backend": wanted.backends,
-        "scenario": wanted.scenarios,
-        "status": wanted.statuses,
-        "source": wanted.sources,
-    }
 
 
 def _counts(rows: Sequence[Any], found: int, everything: int) -> None:

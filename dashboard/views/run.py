@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from dashboard import data
+from dashboard import address, data
 from dashboard.charts import distribution_chart, stages_chart
-from dashboard.frame import empty, link_to_view, show
+from dashboard.frame import empty, show
 from dashboard.grids import Grid
 from dashboard.provenance import artifact_grid, execution_grid, numbers_grid, trials_grid
-from dashboard.tables import aligned, facts_frame
+from dashboard.tables import facts_frame, grid_frame
 from dashboard.wording import number, plain, when
 from db.queries import ResultRow, RunDetail, RunRow
 from harness.judgement.comparison import scenario_title
@@ -40,7 +40,7 @@ def body(view: data.View) -> None:
         empty("This run holds no measurement: it was interrupted before the first one was finished.", "weigh run quick")
     else:
         row = _chosen_measurement(detail)
-        link_to_view("run", {"run": run_id, "measurement": row.measurement_id})
+        address.link_to_view()
         _measurement(view, detail, row)
     _surroundings(detail)
 
@@ -53,19 +53,11 @@ def _chosen_run(view: data.View, runs: dict[str, RunRow]) -> str:
             view.key, view.version, asked
         )  # an unknown run is said as such, not replaced by another
         runs[asked] = detail.run
-    chosen: str = st.selectbox(
-        "Run",
-        list(runs),
-        format_func=lambda run_id: _run_label(runs.get(run_id), run_id),
-        key="run",
-        bind="query-params",
-    )
-    return chosen
+    newest = next(iter(runs))
+    return address.choice("Run", tuple(runs), "run", newest, lambda run_id: _run_label(runs[run_id]), always=True)
 
 
-def _run_label(run: RunRow | None, run_id: str) -> str:
-    if run is None:
-        return run_id
+def _run_label(run: RunRow) -> str:
     origin = run.suite if run.source_kind == "measured" else run.source_name
     return f"{when(run.started_at)}, {run.device}, {origin}, {run.ok} of {run.measurements} ok"
 
@@ -90,21 +82,20 @@ def _heading(detail: RunDetail) -> None:
 
 def _chosen_measurement(detail: RunDetail) -> ResultRow:
     rows = {row.measurement_id: row for row in detail.rows}
-    chosen: str = st.selectbox(
+    chosen = address.choice(
         "Measurement",
-        list(rows),
-        format_func=lambda identity: _measurement_label(rows.get(identity), identity),
-        key="measurement",
-        bind="query-params",
+        tuple(rows),
+        "measurement",
+        next(iter(rows)),
+        lambda identity: _measurement_label(rows[identity]),
+        always=True,
     )
     return rows[chosen]
 
 
-def _measurement_label(row: ResultRow | None, identity: str) -> str:
-    if row is None:
-        return identity
+def _measurement_label(row: ResultRow) -> str:
     scenario = scenario_title(row.scenario).lower()
-    batch = f", batch {row.batch}" if row.batch > 1 else ""
+    batch = f", batch {row.batch}" if (row.batch or 1) > 1 else ""
     return f"{row.workload_title or row.workload}, {row.backend} {row.target}, {scenario}{batch}: {row.status}"
 
 
@@ -211,7 +202,7 @@ def _facts(title: str, facts: dict[str, Any]) -> None:
 
 
 def _table(grid: Grid) -> None:
-    st.table(aligned(grid), border="horizontal", hide_index=True)
+    st.table(grid_frame(grid), border="horizontal", hide_index=True)
 
 
 show("Run", body)

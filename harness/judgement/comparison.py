@@ -15,6 +15,7 @@ from harness.judgement.figures import (
     ComparableRow,
     Difference,
     Figure,
+    batch_of,
     differences_of,
     figures_of,
     headline_metric,
@@ -132,20 +133,20 @@ def _missing(system: System, scenario: str) -> str:
 def _counterpart(row: ComparableRow, base: Sequence[Chosen]) -> ComparableRow | None:
     """The baseline's row of the same batch if there is one, else of its smallest batch."""
     good = [other for other, _ in base if other.status == "ok"]
-    same = [other for other in good if other.batch == row.batch]
-    return min(same or good, key=lambda other: other.batch, default=None)
+    same = [other for other in good if batch_of(other) == batch_of(row)]
+    return min(same or good, key=lambda other: other.batch or 0, default=None)
 
 
 def _newest(rows: Sequence[ComparableRow]) -> list[Chosen]:
     """One row for each batch and model format: the newest that holds, noting a newer one that does not; else the newest."""
     formats: dict[int, set[str]] = defaultdict(set)
     for row in rows:
-        formats[row.batch] |= {row.artifact_format} if row.artifact_format else set()
+        formats[row.batch or 0] |= {row.artifact_format} if row.artifact_format else set()
     groups: dict[tuple[int, str], list[ComparableRow]] = defaultdict(list)
     for row in rows:
         # What failed before its model was loaded may not say which file it was; it belongs to those of its batch.
-        model_format = row.artifact_format or min(formats[row.batch], default="")
-        groups[row.batch, model_format].append(row)
+        model_format = row.artifact_format or min(formats[row.batch or 0], default="")
+        groups[row.batch or 0, model_format].append(row)
     chosen: list[Chosen] = []
     for place in sorted(groups):
         ordered = sorted(groups[place], key=lambda row: (row.ingest_sequence, row.measurement_id))

@@ -64,7 +64,9 @@ class ComparableRow(Protocol):
     @property
     def scenario_parameters(self) -> Mapping[str, Any]: ...
     @property
-    def batch(self) -> int: ...
+    def batch(self) -> int | None: ...
+    @property
+    def boundary(self) -> str: ...
     @property
     def threads(self) -> int | None: ...
     @property
@@ -174,7 +176,8 @@ def differences_of(row: ComparableRow, baseline: ComparableRow) -> tuple[Differe
         ("streams", _text(row.streams), _text(baseline.streams)),
         ("runtime", _runtime(row), _runtime(baseline)),
         ("samples per query", _samples_per_query(row), _samples_per_query(baseline)),
-        ("source", row.source_name, baseline.source_name),
+        ("timed boundary", _boundary(row), _boundary(baseline)),
+        ("source", source_name(row), source_name(baseline)),
         ("statistic", _statistic(row), _statistic(baseline)),
     ]
     return tuple(Difference(name, _known(a), _known(b)) for name, a, b in pairs if a != b)
@@ -278,8 +281,13 @@ def _rate_statistic(row: ComparableRow) -> str:
     return "samples per second"
 
 
+def source_name(row: ComparableRow) -> str:
+    """Where a number comes from, as shown beside it."""
+    return "measured here" if row.source_kind == "measured" else row.source_name
+
+
 def batch_of(row: ComparableRow) -> int | None:
-    """The batch size; None where the source does not tell it, which a case can only write as 0."""
+    """The batch size; None where the source does not tell it (a case can only write that as 0)."""
     return row.batch or None
 
 
@@ -314,6 +322,10 @@ def _samples_per_query(row: ComparableRow) -> str | None:
     if row.scenario == "single_stream":
         return "1"
     return _text(row.scenario_parameters.get("samples_per_query")) if row.scenario == "multi_stream" else None
+
+
+def _boundary(row: ComparableRow) -> str:
+    return row.boundary.replace("_", " ")
 
 
 def _seeded(row: ComparableRow) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.errors import UsageError
-from harness.judgement.figures import ComparableRow
+from harness.judgement.figures import ComparableRow, source_name
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,6 @@ def one_matching(systems: Iterable[System], text: str) -> System:
     choices = "; ".join(system.label for system in found or systems)
     what = f"{text!r} names {len(found)} systems" if found else f"No system of this family is named by {text!r}"
     raise UsageError(f"{what}.", f"Say one of: {choices}.")
-
-
-def source_name(row: ComparableRow) -> str:
-    """Where a number comes from, as shown beside it."""
-    return "measured here" if row.source_kind == "measured" else row.source_name
 
 
 def hardware_name(row: ComparableRow) -> str:
