@@ -16,6 +16,7 @@ def register(app: typer.Typer) -> None:
     agent.command("launch", epilog="Example: `weigh agent launch .weighbridge/runs/RUN_ID`")(launch)
     agent.command("execute", epilog="Example: `weigh agent execute .weighbridge/runs/RUN_ID`")(execute)
     agent.command("report", epilog="Example: `weigh agent report .weighbridge/runs/RUN_ID`")(report)
+    agent.command("needs", epilog="Example: `weigh agent needs .weighbridge/runs/RUN_ID`")(needs)
     app.add_typer(agent, name="agent", hidden=True)
 
 
@@ -42,3 +43,12 @@ def report(folder: Folder) -> None:
     from agents.device import agent
 
     typer.echo(json.dumps(agent.report(folder)))
+
+
+def needs(folder: Folder) -> None:
+    """Print as JSON which targets of a request work here, and where the cache lies."""
+    import json
+
+    from agents.device import needs as needing
+
+    typer.echo(json.dumps(needing.needs(folder)))

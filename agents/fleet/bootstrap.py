@@ -101,12 +101,11 @@ def _send_wheels(
 ) -> None:
     folder = connection.absolute(f"{connection.device.folder}/wheels")
     connection.make_folder(folder)
-    for number, (name, path) in enumerate(wheels.items(), 1):
-        say(f"sending wheel {number} of {len(wheels)}: {name}")
-        there = f"{folder}/{name}"
-        if connection.size(there) == path.stat().st_size and connection.sha256(there) == digests[name]:
-            continue
-        connection.upload(path, there, digests[name])
+    there = connection.digests([f"{folder}/{name}" for name in wheels])
+    missing = [name for name in wheels if there[f"{folder}/{name}"] != digests[name]]
+    for number, name in enumerate(missing, 1):
+        say(f"sending wheel {number} of {len(missing)}: {name}")
+        connection.upload(wheels[name], f"{folder}/{name}", digests[name])
 
 
 def _install(

@@ -157,6 +157,7 @@ def run(
     no_sync: Annotated[
         bool, typer.Option("--no-sync", help="Send no models and data; the device fetches what it lacks itself.")
     ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="The devices fetch nothing themselves.")] = False,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the run's folder on the device after it was stored.")
     ] = False,
@@ -172,6 +173,7 @@ def run(
     """
     from agents.fleet import fleet_run
     from agents.fleet.inventory import fleet_file, read_fleet
+    from agents.fleet.order import order_for
     from agents.fleet.run_display import display
     from harness.errors import UsageError
 
@@ -179,7 +181,7 @@ def run(
         raise UsageError("On which devices?", "Name them with --on, choose them with --label, or give --all.")
     path = fleet_file(fleet)
     devices = read_fleet(path).chosen(on or [], label or [])
-    order = fleet_run.order_for(suite, backend or [], target or [], workload or [])
+    order = order_for(suite, backend or [], target or [], workload or [], offline)
     with display([device.name for device in devices]) as shown:
         desk = fleet_run.open_desk(_store_address(store), path, shown.say_entry, poll, keep)
         outcomes, pressed = fleet_run.run_all(desk, devices, order, detach=detach, sync=not no_sync)

@@ -22,7 +22,9 @@ from agents.device.spool import Spool, run_id_of
 from agents.fleet import ledger, remote
 from agents.fleet.inventory import FleetDevice, known_hosts_file
 from agents.fleet.ledger import Entry
+from agents.fleet.order import Order
 from agents.fleet.states import Look, judge
+from agents.fleet.sync import send_files
 from agents.fleet.transport import Connection
 from db.failures import place
 from db.ingest import ingest
@@ -36,31 +38,8 @@ SILENT_S = 45.0
 LONGEST_PAUSE_S = 60.0
 
 
-@dataclass(frozen=True)
-class Order:
-    """What is to be run, on every chosen device alike. `suite_text` travels along, so that all run the same version."""
-
-    suite: str
-    suite_text: str
-    backends: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
-    workloads: tuple[str, ...] = ()
-    offline: bool = False
-
-    def as_document(self) -> dict[str, Any]:
-        """Return what the store keeps of the order."""
-        return {
-            "suite": self.suite,
-            "suite_sha256": sha256_hex(self.suite_text.encode()),
-            "backends": list(self.backends),
-            "targets": list(self.targets),
-            "workloads": list(self.workloads),
-            "offline": self.offline,
-        }
-
-
 Say = Callable[[Entry, str], None]
-Prepare = Callable[[Connection, str, Order, str, Callable[[str], None]], None]
+Prepare = Callable[[Connection, str, str, Callable[[str], None]], None]
 
 
 class Stopped(Exception):
@@ -102,7 +81,7 @@ def start(
 ) -> Entry:
     """Lease the device, bring the run there and launch it detached. Raises when it cannot; then the lease is free again.
 
-    `prepare` brings models and data to the device's cache before the run's folder is made.
+    `prepare` brings models and data to the device's cache once the run's folder is there.
     """
     entry = ledger.queue(desk.engine, device, order.suite, order.as_document())
     try:
@@ -116,8 +95,6 @@ def start(
         with desk.connect(device) as connection:
             python = remote.interpreter(connection)
             folder = remote.run_folder(connection, entry.run_id)
-            if prepare is not None:
-                prepare(connection, python, order, entry.run_id, lambda text: desk.say(entry, text))
             _check_stop(stop)
             assert entry.fencing_token is not None
             request = Request(
@@ -132,8 +109,12 @@ def start(
                 workloads=order.workloads,
                 offline=order.offline,
             )
-            remote.stage(connection, folder, request, order.suite_text)
+            desk.say(entry, "sending the suite")
+            remote.stage(connection, folder, request, order.document.text)
+            send_files(connection, order.document.path.parent, order.beside, folder, _teller(desk, entry))
             entry = ledger.move(desk.engine, entry, "STAGED", remote_folder=folder)
+            if prepare is not None:
+                prepare(connection, python, folder, _teller(desk, entry))
             _check_stop(stop)
             entry = ledger.move(desk.engine, entry, "STAGED")  # still ours? an operator may have unlocked the device
             launched = True  # from here on, only the device knows
@@ -297,6 +278,10 @@ def _judged(desk: Desk, entry: Entry, look: Look) -> Entry:
     moved = ledger.move(desk.engine, entry, state, **fields)
     desk.say(moved, _progress(look) if moved.state in ("LAUNCHED", "RUNNING") else reason or "")
     return moved
+
+
+def _teller(desk: Desk, entry: Entry) -> Callable[[str], None]:
+    return lambda text: desk.say(entry, text)
 
 
 def _progress(look: Look) -> str:

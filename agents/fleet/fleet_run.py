@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agents.fleet import dispatch, ledger
+from agents.fleet import dispatch, ledger, remote
 from agents.fleet.crowd import Outcome, for_each
-from agents.fleet.dispatch import Desk, Order, Say
+from agents.fleet.dispatch import Desk, Say
+from agents.fleet.gather import Gatherer
 from agents.fleet.inventory import FleetDevice
 from agents.fleet.ledger import Entry
+from agents.fleet.order import Order
 from agents.fleet.states import ON_DEVICE
+from agents.fleet.sync import send_files
+from agents.fleet.transport import Connection
 from db.store import open_store
 from harness.errors import NotDone, WeighbridgeError
+from harness.folders import cache_dir
 
 
 def open_desk(
@@ -28,22 +33,23 @@ def open_desk(
     return Desk(open_store(store).engine, fleet_path, say, poll_s, keep_remote=keep_remote)
 
 
-def order_for(suite: str, backends: Sequence[str], targets: Sequence[str], workloads: Sequence[str]) -> Order:
-    """Read the suite here, strictly, so that a typo is said before any device is touched."""
-    from harness.suites import read_suite
-
-    found, document = read_suite(suite)
-    return Order(found.name, document.text, tuple(backends), tuple(targets), tuple(workloads))
-
-
 def run_all(
     desk: Desk, devices: Sequence[FleetDevice], order: Order, detach: bool = False, sync: bool = True
 ) -> tuple[list[Outcome[Entry]], bool]:
     """Run the order on all devices. Returns each device's dispatch as it stands then, and whether Ctrl-C was pressed."""
     stop = threading.Event()
+    gatherer = Gatherer(order)
+
+    def prepare(connection: Connection, python: str, folder: str, say: Callable[[str], None]) -> None:
+        say("asking what it can run")
+        answer = remote.needs(connection, python, folder)
+        needed = gatherer.needed(answer, say)
+        for text in needed.notes:
+            say(f"not to be had: {text}")
+        send_files(connection, cache_dir(), needed.files, str(answer["cache"]), say)
 
     def work(device: FleetDevice) -> Entry:
-        entry = dispatch.start(desk, device, order, stop)
+        entry = dispatch.start(desk, device, order, stop, prepare if sync else None)
         if detach:
             return entry
         entry = dispatch.follow(desk, device, entry, stop)

@@ -14,6 +14,7 @@ from agents.fleet.transport import Connection
 from harness.errors import TransportError
 
 LAUNCH_S = 60.0
+NEEDS_S = 600.0  # every target is tried there
 _REMOVE = "import shutil,sys\nshutil.rmtree(sys.argv[1])"
 
 
@@ -52,6 +53,21 @@ def stage(connection: Connection, folder: str, request: Request, suite_text: str
     if suite_text is not None:
         connection.upload(suite_text.encode(), f"{folder}/{SUITE}")
     connection.upload(write_request(request), f"{folder}/{REQUEST}")
+
+
+def needs(connection: Connection, python: str, folder: str) -> dict[str, Any]:
+    """Ask which targets work there, and where its cache lies."""
+    output = connection.check(weigh(connection.device, python, "agent", "needs", folder), NEEDS_S)
+    found = _document(output)
+    cache = found.get("cache") if found else None
+    if (
+        found is None
+        or not isinstance(cache, str)
+        or not cache.startswith("/")
+        or not isinstance(found.get("places"), list)
+    ):
+        raise TransportError(f"{connection.device.name} does not answer like weighbridge.", "Bootstrap it again.")
+    return found
 
 
 def launch(connection: Connection, python: str, folder: str) -> Look:

@@ -26,13 +26,19 @@ MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 1024 * 1024 * 1024
 _BLOCK = 256 * 1024
 # Runs on the device's own interpreter, any Python 3: what arrived is hashed where it lies.
-_SHA256 = (
-    "import hashlib,sys\n"
-    "h=hashlib.sha256()\n"
-    "with open(sys.argv[1],'rb') as f:\n"
-    "  for b in iter(lambda:f.read(1048576),b''): h.update(b)\n"
-    "print(h.hexdigest())"
-)
+_SHA256 = """
+import hashlib, sys
+for path in sys.argv[1:]:
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            for block in iter(lambda: file.read(1048576), b""):
+                digest.update(block)
+        print(digest.hexdigest())
+    except OSError:
+        print("-")
+"""
+_PATHS_AT_ONCE = 200
 
 
 @dataclass(frozen=True)
@@ -156,9 +162,52 @@ class Connection:
             raise TransportError(f"On {self.device.name}, {path} is larger than {limit} bytes.")
         return data
 
-    def upload(self, source: Path | bytes, path: str, sha256: str | None = None, mode: int = 0o600) -> None:
+    def upload(self, source: Path | bytes, path: str, sha256: str | None = None) -> None:
         """Bring a file to the device whole or not at all: to `.part`, hashed there, then renamed over `path`."""
-        part = f"{path}.{uuid.uuid4().hex[:8]}.part"
+        self.upload_all([(source, path)], {path: sha256} if sha256 is not None else {})
+
+    def upload_all(self, files: Sequence[tuple[Path | bytes, str]], sha256: Mapping[str, str] | None = None) -> None:
+        """`upload` for many files, hashed there with one command. Raises TransportError; then `.part` files are removed.
+
+        `sha256` names, by path on the device, what a file must be; else it must only arrive as it was sent.
+        """
+        parts = {path: f"{path}.{uuid.uuid4().hex[:8]}.part" for _, path in files}
+        sent: dict[str, str] = {}
+        try:
+            for source, path in files:
+                sent[path] = self._put(source, parts[path])
+                expected = (sha256 or {}).get(path, sent[path])
+                if sent[path] != expected:
+                    raise TransportError(f"The file {source!s} changed: it no longer has the SHA-256 {expected}.")
+            found = self.digests([parts[path] for path in sent])
+            for path, digest in sent.items():
+                if found[parts[path]] != digest:
+                    raise TransportError(
+                        f"{path} arrived damaged on {self.device.name}: SHA-256 {found[parts[path]]}, sent {digest}.",
+                        "Check the network and the device's disk, then try again.",
+                    )
+            for path in sent:
+                self._rename(parts[path], path)
+        except TransportError:
+            with contextlib.suppress(TransportError):  # the first error says more
+                for part in parts.values():
+                    self.remove(part)
+            raise
+
+    def digests(self, paths: Sequence[str]) -> dict[str, str | None]:
+        """Return the SHA-256 of files as the device computes them where they lie; None where there is no file."""
+        found: dict[str, str | None] = {}
+        for start in range(0, len(paths), _PATHS_AT_ONCE):
+            chunk = paths[start : start + _PATHS_AT_ONCE]
+            output = self.check([self.device.python, "-I", "-c", _SHA256, *chunk], timeout_s=600)
+            lines = output.decode("ascii", errors="replace").split()
+            if len(lines) != len(chunk):
+                raise TransportError(f"{self.device.name} did not hash what it was asked to.")
+            found |= {path: None if line == "-" else line for path, line in zip(chunk, lines, strict=True)}
+        return found
+
+    def _put(self, source: Path | bytes, part: str) -> str:
+        """Write a new file there; returns the SHA-256 of what was sent."""
 
         def put(sftp: paramiko.SFTPClient) -> str:
             digest = hashlib.sha256()
@@ -167,28 +216,14 @@ class Connection:
                 for block in _blocks(source):
                     digest.update(block)
                     file.write(block)
-            sftp.chmod(part, mode)
+            sftp.chmod(part, 0o600)
             return digest.hexdigest()
 
-        sent = self._files(f"write {path}", put)
-        try:
-            if sha256 is not None and sent != sha256:
-                raise TransportError(f"The file {source!s} changed: it no longer has the SHA-256 {sha256}.")
-            found = self.sha256(part)
-            if found != sent:
-                raise TransportError(
-                    f"{path} arrived damaged on {self.device.name}: SHA-256 {found}, sent {sent}.",
-                    "Check the network and the device's disk, then try again.",
-                )
-            self._files(f"rename {part}", lambda sftp: sftp.posix_rename(part, path))
-        except TransportError:
-            self.remove(part)
-            raise
+        sent: str = self._files(f"write {part}", put)
+        return sent
 
-    def sha256(self, path: str) -> str:
-        """Return a file's SHA-256 as the device computes it."""
-        output = self.check([self.device.python, "-I", "-c", _SHA256, path], timeout_s=600)
-        return output.decode("ascii", errors="replace").strip()
+    def _rename(self, part: str, path: str) -> None:
+        self._files(f"rename {part}", lambda sftp: sftp.posix_rename(part, path))
 
     def download(self, path: str, sha256: str, limit: int = MAX_FILE_BYTES) -> bytes:
         """Fetch a file that must have this SHA-256. Raises TransportError otherwise, or when it exceeds `limit` bytes."""
@@ -230,7 +265,7 @@ class Connection:
         """Make `path` a symbolic link to `target`, replacing an older one in one step."""
         part = f"{path}.{uuid.uuid4().hex[:8]}.part"
         self._files(f"link {path}", lambda sftp: sftp.symlink(target, part))
-        self._files(f"rename {part}", lambda sftp: sftp.posix_rename(part, path))
+        self._rename(part, path)
 
     def _make_one(self, path: str, exclusive: bool) -> None:
         try:

@@ -78,3 +78,42 @@ def test_a_dispatcher_killed_after_launch_loses_nothing(enrolled, weigh, store) 
     assert (again.returncode, again.stdout.strip()) == (0, "Nothing to fetch.")
     with open_store(store).engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(Run)) == 1
+
+
+SUITE = """
+name = "one"
+version = "1"
+title = "One small network, for the test of dispatching"
+seed = 1
+trials = 1
+timeout_s = 60
+
+[targets]
+onnxruntime = ["cpu"]
+
+[[measure]]
+scenario = "single_stream"
+workloads = ["basic-pitch"]
+duration_s = 0.2
+warmup_s = 0.05
+min_queries = 2
+max_queries = 100
+limit_s = 2
+"""
+
+
+@pytest.mark.slow
+def test_models_and_data_travel_and_a_real_suite_is_measured(enrolled, weigh, store, tmp_path: Path) -> None:
+    """Nothing stands in here: the device's cache is empty and it fetches nothing itself."""
+    device = enrolled("pi5", stand_in=False)
+    suite = tmp_path / "one.toml"
+    suite.write_text(SUITE)
+    done = weigh("fleet", "run", str(suite), "--on", "pi5", "--poll", "0.2", "--offline", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(weigh("results", "--json").stdout)
+    (row,) = found
+    assert (row["status"], row["case"]["workload"], row["device"]["name"]) == ("ok", "basic-pitch", "pi5"), row
+    assert row["latency_ms"]["p50"]["value"] > 0
+    sent = [path for path in (device.root / "cache" / "sha256").rglob("*") if path.is_file()]
+    assert sent
+    assert not list((device.root / "state" / "runs").glob("*"))  # nothing of the run is left there
