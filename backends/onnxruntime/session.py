@@ -65,13 +65,17 @@ class OnnxRuntimeSession:
 
     def prepare(self, slots: int) -> None:
         """Allocate and bind the buffers of each slot."""
-        bind = self._provider == CPU or self._provider in DEVICE_MEMORY
         for _ in range(slots):
             self._in.append(allocate(self.inputs))
             self._out.append(allocate(self.outputs) if self._fixed else [])
             self._device_in.append([])
-            if bind:
-                self._bindings.append(self._bind(len(self._in) - 1))
+        if self._provider == CPU:
+            self._bindings = [self._bind(slot) for slot in range(slots)]
+        elif self._provider in DEVICE_MEMORY:
+            try:
+                self._bindings = [self._bind(slot) for slot in range(slots)]
+            except Exception:  # a build that keeps its device memory from Python; run() copies both ways itself
+                self._device_in = [[] for _ in range(slots)]
         self._threads = SlotThreads(slots, self.infer)
 
     def _bind(self, slot: int) -> Any:
@@ -157,6 +161,7 @@ class OnnxRuntimeSession:
                 "file_precision": self._facts["file_precision"],
                 "threads_method": self._facts["threads_method"],
                 "cpu_fallback": self._facts["cpu_fallback"],
+                "call": "run_with_iobinding" if self._bindings else "run",
                 "output_buffers": "prebound" if self._fixed else "allocated by the runtime in each request",
             },
         )

@@ -3,6 +3,8 @@ sentence for what goes wrong."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,7 @@ def test_the_report_names_what_ran(session: Any) -> None:
     assert (report.target, report.precision, report.threads) == ("cpu", "fp32", 1)
     assert sum(report.placement_nodes.values()) == pytest.approx(1)
     assert report.runtime_version[0].isdigit()
+    assert json.loads(json.dumps(asdict(report)))["target"] == "cpu"  # it travels as JSON
 
 
 def test_loading_is_timed(session: Any) -> None:

@@ -229,6 +229,7 @@ class Recorded:
         self.calls: list[Any] = []
         self.lands_on = lands_on
         self.fails = fails
+        self.hides_memory = False
         outer = self
 
         class OrtValue:
@@ -239,6 +240,8 @@ class Recorded:
             @staticmethod
             def ortvalue_from_shape_and_type(shape: list[int], dtype: Any, device: str, index: int) -> Any:
                 outer.calls.append(("allocate", device, index, tuple(shape)))
+                if outer.hides_memory:
+                    raise RuntimeError("no allocator for this device")
                 array = np.zeros(shape, dtype)
                 real = ort.OrtValue.ortvalue_from_numpy(array)
 
@@ -314,6 +317,17 @@ def test_on_cuda_each_request_copies_its_input_and_its_output(
         ("run",),
     ]
     assert ("allocate", "cuda", 1, (4, 64)) in recorded.calls
+    session.close()
+
+
+def test_a_build_that_hides_its_device_memory_is_called_by_run(
+    recorded: Recorded, onnx_file: FileMaker, samples: list, weights: np.ndarray
+) -> None:
+    recorded.hides_memory = True
+    session = BACKEND.load(onnx_file(4), "onnx", "cuda", LoadOptions())
+    session.prepare(2)
+    np.testing.assert_allclose(session.infer(1, [samples[0]])[0], samples[0] @ weights, rtol=1e-5, atol=1e-5)
+    assert session.report().details["call"] == "run"
     session.close()
 
 
