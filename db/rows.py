@@ -27,6 +27,7 @@ class RowWriter:
     def __init__(self, session: Session, received_at: datetime) -> None:
         self.session = session
         self.received_at = received_at
+        self.found: dict[tuple[object, ...], Base] = {}  # natural keys seen in this run
 
     def store_blobs(self, named: list[str], blobs: dict[str, bytes]) -> None:
         """Keep blobs that are new; refuse a record whose blobs are neither here nor in the store."""
@@ -225,10 +226,14 @@ class RowWriter:
 
     def _once(self, table: type[Row], key: dict[str, Any], rest: dict[str, Any]) -> Row:
         """The row with this natural key; made with `rest` when there is none."""
+        seen = self.found.get((table, *key.values()))
+        if isinstance(seen, table):
+            return seen
         found = self.session.scalars(select(table).filter_by(**key)).one_or_none()
         if found is None:
             found = table(**key, **rest)
             self._add(found)
+        self.found[(table, *key.values())] = found
         return found
 
 

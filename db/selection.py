@@ -114,12 +114,14 @@ _COLUMNS = (
 
 
 def result_columns(wanted: Filter) -> Select[Any]:
-    """The statement for a page of result rows, newest run first."""
-    statement = joined(select(*_COLUMNS))
-    ordered = restricted(statement, wanted).order_by(
-        Measurement.started_at.desc(), Measurement.run_id.desc(), Measurement.position
-    )
-    return ordered.limit(wanted.limit).offset(wanted.offset)
+    """The statement for a page of result rows, newest run first.
+
+    Which rows are on the page is found first, so that sorting carries ids and not the documents of every row that fits.
+    """
+    order = (Measurement.started_at.desc(), Measurement.run_id.desc(), Measurement.position)
+    chosen = restricted(joined(select(Measurement.id)), wanted).order_by(*order)
+    page = chosen.limit(wanted.limit).offset(wanted.offset)
+    return joined(select(*_COLUMNS)).where(Measurement.id.in_(page.scalar_subquery())).order_by(*order)
 
 
 def joined(statement: Select[Any]) -> Select[Any]:
