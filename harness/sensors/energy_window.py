@@ -15,9 +15,6 @@ from harness.sensors.base import Method, Reading
 
 MOST_GAP = 0.05  # of the window: beyond it a trial has no energy
 SPACING = 3.0  # times the sampling interval; readings further apart leave a gap between them
-DISAGREEMENT = 0.10  # between counter and integrated power. Ours: above the error of power sampled a few times a second
-SHORTEST_S = 10.0  # a window below it, or with fewer readings than 20, is marked as short
-FEWEST_READINGS = 20
 
 
 @dataclass(frozen=True)
@@ -51,11 +48,6 @@ class WindowEnergy:
         if self.integrated_j is None or not self.joules:
             return None
         return abs(self.integrated_j - self.joules) / self.joules
-
-    @property
-    def short(self) -> bool:
-        """Whether the window is too short for the sensor's own step to vanish in it."""
-        return self.seconds < SHORTEST_S or self.readings < FEWEST_READINGS
 
 
 def window_energy(readings: Sequence[Reading], start_ns: int, end_ns: int, interval_s: float) -> WindowEnergy:

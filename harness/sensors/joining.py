@@ -1,11 +1,18 @@
-"""Joins a window's energy with the inferences in it: gross, and net of idle. Pure."""
+"""Joins the energy of a case's windows with the inferences in them: gross, and net of idle. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.records import Energy, Flag
-from harness.sensors.energy_window import DISAGREEMENT, FEWEST_READINGS, SHORTEST_S, WindowEnergy
+from harness.sensors.energy_window import WindowEnergy
+
+# Between counter and integrated power. Ours: above the error of power that is sampled a few times a second.
+DISAGREEMENT = 0.10
+# Below ten seconds, or twenty updates of the sensor, its own step shows in the result.
+SHORTEST_S = 10.0
+FEWEST_READINGS = 20
 
 
 @dataclass(frozen=True)
@@ -17,50 +24,54 @@ class Joined:
 
 
 def join_energy(
-    window: WindowEnergy,
-    inferences: int,
+    windows: Sequence[tuple[WindowEnergy, int]],
     idle: WindowEnergy | None = None,
     loaded_idle: WindowEnergy | None = None,
 ) -> Joined:
-    """Return joules per inference over `window`, in which `inferences` were answered.
+    """Return joules per inference over all `windows`, each with the number of inferences that were answered in it.
 
-    `idle` is a stretch before anything was loaded, `loaded_idle` one with the model loaded and waiting. Net subtracts the
-    power of `idle` over the whole window; without it net is None. Nothing is ever guessed from a processor's nominal power.
+    A trial whose window has no energy is left out; where that is every trial, the reason of the first is the answer. `idle`
+    is a stretch before anything was loaded, `loaded_idle` one with the model loaded and waiting. Net subtracts the power of
+    `idle` over the windows' time; without it net is None. Nothing is ever guessed from a processor's nominal power.
     """
-    reason = window.reason
-    if reason is None and inferences <= 0:
-        reason = "no inference ended in the window"
-    if reason is not None or window.joules is None:
-        return Joined(Energy(None, reason or "no meter was read"))
-    idle_w = idle.mean_w if idle is not None and idle.source == window.source else None
-    loaded_w = loaded_idle.mean_w if loaded_idle is not None and loaded_idle.source == window.source else None
-    flags = []
-    net = None
-    if idle_w is not None:
-        net = (window.joules - idle_w * window.seconds) / inferences
-        if net < 0:
-            text = f"The mean power under load ({window.mean_w:.2f} W) is below the idle power ({idle_w:.2f} W)."
-            flags.append(Flag("energy_below_idle", text))
-            net = None
-    if window.disagreement is not None and window.disagreement > DISAGREEMENT:
-        text = f"Integrated power gives {window.integrated_j:.3f} J, the counter {window.joules:.3f} J."
-        flags.append(Flag("energy_methods_differ", text))
-    if window.short:
+    used = [(window, count) for window, count in windows if window.joules is not None and count > 0]
+    if not used:
+        reasons = [window.reason or "no inference ended in the window" for window, _ in windows]
+        return Joined(Energy(None, reasons[0] if reasons else "no meter was read"))
+    first = used[0][0]
+    joules = sum(window.joules or 0.0 for window, _ in used)
+    seconds = sum(window.seconds for window, _ in used)
+    inferences = sum(count for _, count in used)
+    readings = sum(window.readings for window, _ in used)
+    idle_w = idle.mean_w if idle is not None and idle.source == first.source else None
+    loaded_w = loaded_idle.mean_w if loaded_idle is not None and loaded_idle.source == first.source else None
+    net = None if idle_w is None else (joules - idle_w * seconds) / inferences
+    flags = [_differ(window) for window, _ in used if (window.disagreement or 0.0) > DISAGREEMENT][:1]
+    if net is not None and net < 0:
+        text = f"The mean power under load ({joules / seconds:.2f} W) is below the idle power ({idle_w:.2f} W)."
+        flags.append(Flag("energy_below_idle", text))
+        net = None
+    if seconds < SHORTEST_S or readings < FEWEST_READINGS:
         text = (
-            f"Energy was taken over {window.seconds:.1f} s with {window.readings} readings; "
+            f"Energy was taken over {seconds:.1f} s with {readings} readings; "
             f"{SHORTEST_S:.0f} s and {FEWEST_READINGS} are the least for a figure to rely on."
         )
         flags.append(Flag("energy_window_short", text))
     energy = Energy(
-        per_inference_j=window.joules / inferences,
+        per_inference_j=joules / inferences,
         net_per_inference_j=net,
-        mean_w=window.mean_w,
+        mean_w=joules / seconds,
         idle_w=idle_w,
         loaded_idle_w=loaded_w,
-        source=window.source,
-        scope=window.scope,
-        method=window.method,
-        quality=window.quality,
-        samples=window.readings,
+        source=first.source,
+        scope=first.scope,
+        method=first.method,
+        quality=first.quality,
+        samples=readings,
     )
     return Joined(energy, tuple(flags))
+
+
+def _differ(window: WindowEnergy) -> Flag:
+    text = f"Integrated power gives {window.integrated_j:.3f} J, the counter {window.joules:.3f} J."
+    return Flag("energy_methods_differ", text)

@@ -26,6 +26,7 @@ class Sampler:
         self._closed: dict[str, str] = {}
         self._open: list[Meter] = []
         self._stop = threading.Event()
+        self._reading = threading.Lock()  # a meter is read by one thread at a time
         self._thread: threading.Thread | None = None
 
     @property
@@ -66,15 +67,19 @@ class Sampler:
             return WindowEnergy(start_ns, end_ns, None, self._closed[source], source)
         if source not in self._readings:
             return WindowEnergy(start_ns, end_ns, None, f"there is no meter {source}", source)
-        return window_energy(tuple(self._readings[source]), start_ns, end_ns, self._interval_s)
+        readings = self._readings[source]
+        if self._thread is not None and (not readings or readings[-1].at_ns < end_ns):
+            self._look()  # the window ended a moment ago; its end needs a reading behind it
+        return window_energy(tuple(readings), start_ns, end_ns, self._interval_s)
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval_s):
             self._look()
 
     def _look(self) -> None:
-        for meter in self._open:
-            self._readings[meter.source].append(meter.read())
+        with self._reading:
+            for meter in self._open:
+                self._readings[meter.source].append(meter.read())
 
     def __enter__(self) -> Sampler:
         self.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.sensors.base import MeterError, Reading
+from harness.sensors.base import MeterError, MeterStatus, Reading, not_measured
 from harness.sensors.energy_window import WindowEnergy, window_energy
 from harness.sensors.joining import join_energy
+from harness.sensors.metering import Metering
 from harness.sensors.sampler import Sampler
 
 S = 1_000_000_000
@@ -128,7 +130,7 @@ def measured(seconds: float, joules: float, **changes: object) -> WindowEnergy:
 
 
 def test_gross_and_net_energy_of_an_inference() -> None:
-    joined = join_energy(measured(20, 4000), 1000, idle=measured(30, 1500), loaded_idle=measured(30, 2100))
+    joined = join_energy([(measured(20, 4000), 1000)], idle=measured(30, 1500), loaded_idle=measured(30, 2100))
     energy = joined.energy
     assert energy.per_inference_j == pytest.approx(4.0)
     assert energy.net_per_inference_j == pytest.approx((4000 - 50 * 20) / 1000)
@@ -143,22 +145,35 @@ def test_gross_and_net_energy_of_an_inference() -> None:
     assert (energy.reason, joined.flags) == (None, ())
 
 
+def test_trials_are_joined_by_their_sums_and_one_without_energy_is_left_out() -> None:
+    lost = WindowEnergy(0, 20 * S, None, "8% of the window has no reading", "nvml:0")
+    joined = join_energy([(lost, 900), (measured(10, 1000), 200), (measured(30, 5000), 1000)], idle=measured(30, 600))
+    assert joined.energy.per_inference_j == pytest.approx(6000 / 1200)
+    assert joined.energy.net_per_inference_j == pytest.approx((6000 - 20 * 40) / 1200)
+    assert joined.energy.mean_w == pytest.approx(150)
+    assert joined.energy.samples == 120
+
+
+def test_nothing_at_all_is_a_reason() -> None:
+    assert join_energy([]).energy.reason == "no meter was read"
+
+
 def test_without_idle_there_is_no_net() -> None:
-    assert join_energy(measured(20, 4000), 1000).energy.net_per_inference_j is None
+    assert join_energy([(measured(20, 4000), 1000)]).energy.net_per_inference_j is None
 
 
 def test_idle_of_another_meter_is_never_subtracted() -> None:
     other = measured(30, 1500, source="rapl:package-0")
-    assert join_energy(measured(20, 4000), 1000, idle=other).energy.net_per_inference_j is None
+    assert join_energy([(measured(20, 4000), 1000)], idle=other).energy.net_per_inference_j is None
 
 
 def test_a_window_without_energy_keeps_its_reason() -> None:
-    energy = join_energy(WindowEnergy(0, S, None, "8% of the window has no reading"), 10).energy
+    energy = join_energy([(WindowEnergy(0, S, None, "8% of the window has no reading"), 10)]).energy
     assert (energy.per_inference_j, energy.mean_w, energy.reason) == (None, None, "8% of the window has no reading")
 
 
 def test_no_inference_is_no_energy_per_inference() -> None:
-    energy = join_energy(measured(20, 4000), 0).energy
+    energy = join_energy([(measured(20, 4000), 0)]).energy
     assert energy.per_inference_j is None
     assert "no inference" in (energy.reason or "")
 
@@ -173,13 +188,13 @@ def test_no_inference_is_no_energy_per_inference() -> None:
     ],
 )
 def test_what_a_reader_must_know_is_flagged(window: WindowEnergy, idle: WindowEnergy | None, code: str) -> None:
-    joined = join_energy(window, 100, idle=idle)
+    joined = join_energy([(window, 100)], idle=idle)
     assert [flag.code for flag in joined.flags] == [code]
     assert joined.energy.net_per_inference_j is None
 
 
 def test_methods_that_agree_are_not_flagged() -> None:
-    assert join_energy(measured(20, 4000, integrated_j=3700.0), 100).flags == ()
+    assert join_energy([(measured(20, 4000, integrated_j=3700.0), 100)]).flags == ()
 
 
 class SteadyMeter:
@@ -227,6 +242,14 @@ def test_the_sampler_measures_a_window_on_the_real_clock() -> None:
     assert (meter.opened, meter.closed) == (1, 1)
 
 
+def test_a_window_that_ended_just_now_is_read_to_its_end() -> None:
+    with Sampler([SteadyMeter()], interval_s=0.1) as sampler:
+        start = time.monotonic_ns()
+        time.sleep(0.25)
+        window = sampler.window("steady", start, time.monotonic_ns())
+    assert window.mean_w == pytest.approx(50, rel=1e-3)
+
+
 def test_a_meter_that_cannot_be_opened_keeps_its_reason_and_disturbs_no_other() -> None:
     with Sampler([ClosedMeter(), SteadyMeter()], interval_s=0.02) as sampler:
         pass
@@ -236,6 +259,44 @@ def test_a_meter_that_cannot_be_opened_keeps_its_reason_and_disturbs_no_other() 
     assert "only root may" in (window.reason or "")
     assert sampler.sources == ("closed", "steady")
     assert "no meter wall" in (sampler.window("wall", 0, S).reason or "")
+
+
+def test_metering_subtracts_the_rest_before_the_run() -> None:
+    meter = SteadyMeter()
+    status = MeterStatus("rapl", True, "played", scope="wall", quality="metered", meter=meter)
+    with Metering([status], interval_s=0.02) as metering:
+        metering.rest(0.15)
+        start = time.monotonic_ns()
+        time.sleep(0.2)
+        end = time.monotonic_ns()
+    joined = metering.energy("cpu", 0, [(start, end, 10)])
+    assert joined.energy.mean_w == pytest.approx(50, rel=1e-3)
+    assert joined.energy.idle_w == pytest.approx(50, rel=1e-3)
+    assert joined.energy.per_inference_j == pytest.approx(50 * (end - start) / S / 10, rel=1e-3)
+    assert "energy_window_short" in [flag.code for flag in joined.flags]
+    assert meter.closed == 1
+
+
+def test_metering_without_meters_costs_nothing_and_gives_the_reason() -> None:
+    status = not_measured("rapl", "this machine has no /sys/class/powercap")
+    before = threading.active_count()
+    with Metering([status]) as metering:
+        assert threading.active_count() == before
+        start = time.monotonic()
+        metering.rest(30)
+        assert time.monotonic() - start < 1
+    energy = metering.energy("cpu", 0, [(0, S, 10)]).energy
+    assert energy.per_inference_j is None
+    assert energy.reason == "not measured: this machine has no /sys/class/powercap"
+
+
+def test_a_unit_without_a_meter_gets_no_other_units_energy() -> None:
+    status = MeterStatus("rapl", True, "played", scope="cpu_package", quality="sensor", meter=SteadyMeter())
+    with Metering([status], interval_s=0.02) as metering:
+        pass
+    energy = metering.energy("gpu", 0, [(0, S, 10)]).energy
+    assert energy.per_inference_j is None
+    assert (energy.reason or "").startswith("not measured: ")
 
 
 def test_the_sampler_stops_its_thread_when_the_work_fails() -> None:
