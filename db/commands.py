@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from db.importers.storing import Imported
     from db.store import Store
     from harness.records import Run
@@ -98,7 +100,8 @@ def results(
             if as_csv:
                 typer.echo(to_csv(rows), nl=False)
             elif rows:
-                _print(results_table(rows))
+                console = _console()
+                console.print(results_table(rows, console.width))
             else:
                 typer.echo(
                     "Nothing in the store fits. `weigh run quick` measures, `weigh import reference` brings others' results."
@@ -284,7 +287,12 @@ def _print_json(document: object) -> None:
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False, sort_keys=False))
 
 
-def _print(renderable: object) -> None:
+def _console() -> Console:
+    """Standard output; into a pipe or a file it writes wide lines, because nobody is there to fold them for."""
+    import os
+    import sys
+
     from rich.console import Console
 
-    Console(highlight=False).print(renderable)
+    folded = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, width=None if folded else 200)

@@ -8,59 +8,76 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from db.answers import ResultRow
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
+WIDE = 150  # characters that all columns need to be read with ease
 STATUS_STYLES = {"ok": "green", "invalid": "red", "failed": "red", "unsupported": "yellow", "skipped": "dim"}
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run a cell that begins so
 
 
-def results_table(rows: Sequence[ResultRow]) -> Table:
-    """One line per measurement: what ran where, how fast, how right, how much energy, and whether to believe it."""
+def results_table(rows: Sequence[ResultRow], width: int) -> Table:
+    """One line per measurement: what ran where, how fast, how right, how much energy, and whether to believe it.
+
+    Below `WIDE` characters, columns that a narrow terminal could only fold into single letters are left out.
+    """
     from rich.table import Table
+
+    wide = width >= WIDE
+    table = Table(
+        header_style="bold", row_styles=("", "dim") if len(rows) > 8 else (), padding=(0, 1) if wide else (0, 0)
+    )
+    labels = device_labels(rows)
+    columns = [column for column in _columns(labels) if wide or column.narrow]
+    for column in columns:
+        whole = column.title in {"Workload", "Scenario"}  # names that a reader searches for are not broken
+        table.add_column(column.title, justify="right" if column.number else "left", overflow="fold", no_wrap=whole)
+    for row in rows:
+        table.add_row(*(column.cell(row) for column in columns))
+    return table
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its head, what stands in a cell, and whether a narrow terminal still shows it."""
+
+    title: str
+    cell: Callable[[ResultRow], Text]
+    number: bool = False
+    narrow: bool = True
+
+
+def _columns(labels: dict[str, str]) -> tuple[Column, ...]:
     from rich.text import Text
 
-    table = Table(header_style="bold", row_styles=("", "dim") if len(rows) > 8 else ())
-    for name, right in (
-        ("Device", False),
-        ("Hardware", False),
-        ("Workload", False),
-        ("Backend", False),
-        ("Scenario", False),
-        ("Precision", False),
-        ("p50 ms", True),
-        ("p99 ms", True),
-        ("per s", True),
-        ("Accuracy", True),
-        ("J each", True),
-        ("Status", False),
-        ("Source", False),
-    ):
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    labels = device_labels(rows)
-    for row in rows:
-        table.add_row(
-            Text(clean(labels[row.device_uuid])),
-            Text(clean(_hardware(row))),
-            Text(clean(row.workload)),
-            Text(clean(f"{row.backend} {row.target}")),
-            Text(clean(row.scenario)),
-            Text(clean(_precision(row))),
-            figure(row.p50_ms),
-            figure(row.p99_ms),
-            figure(row.throughput_per_s),
-            "-" if row.accuracy_value is None else f"{row.accuracy_value * 100:.2f} %",
-            ("~" if row.energy_quality == "estimated" else "") + figure(row.energy_j),
-            Text(row.status, style=STATUS_STYLES.get(row.status, "")),
-            Text(clean(row.source_name)),
-        )
-    return table
+    def words(read: Callable[[ResultRow], str]) -> Callable[[ResultRow], Text]:
+        return lambda row: Text(clean(read(row)))
+
+    def number(read: Callable[[ResultRow], float | None]) -> Callable[[ResultRow], Text]:
+        return lambda row: Text(figure(read(row)))
+
+    return (
+        Column("Device", words(lambda row: labels[row.device_uuid]), narrow=False),
+        Column("Hardware", words(_hardware)),
+        Column("Workload", words(lambda row: row.workload)),
+        Column("Backend", words(lambda row: f"{row.backend} {row.target}")),
+        Column("Scenario", words(lambda row: row.scenario)),
+        Column("Precision", words(_precision), narrow=False),
+        Column("p50 ms", number(lambda row: row.p50_ms), number=True),
+        Column("p99 ms", number(lambda row: row.p99_ms), number=True, narrow=False),
+        Column("per s", number(lambda row: row.throughput_per_s), number=True),
+        Column("Accuracy", words(_accuracy), number=True, narrow=False),
+        Column("J each", words(_energy), number=True, narrow=False),
+        Column("Status", lambda row: Text(row.status, style=STATUS_STYLES.get(row.status, ""))),
+        Column("Source", words(lambda row: row.source_name), narrow=False),
+    )
 
 
 def device_labels(rows: Sequence[ResultRow]) -> dict[str, str]:
@@ -101,6 +118,14 @@ def clean(text: str) -> str:
 def _hardware(row: ResultRow) -> str:
     name = row.hardware_model or row.device_model
     return f"{row.unit_count} x {name}" if row.unit_count and row.unit_count > 1 else name
+
+
+def _accuracy(row: ResultRow) -> str:
+    return "-" if row.accuracy_value is None else f"{row.accuracy_value * 100:.2f} %"
+
+
+def _energy(row: ResultRow) -> str:
+    return ("~" if row.energy_quality == "estimated" else "") + figure(row.energy_j)
 
 
 def _precision(row: ResultRow) -> str:

@@ -220,3 +220,15 @@ def test_reading_commands_do_not_make_a_store(tmp_path: Path, command: Weigh, mo
     with pytest.raises(StoreError, match="There is no database"):
         command("results")
     assert not path.parent.exists()
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_words(
+    command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(make_bundle(p50=5.125))
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = command("results").stdout
+    assert max(len(line) for line in narrow.splitlines()) <= 80
+    for word in ("resnet50-seeded", "single_stream", "5.125", "195.1", "ok"):
+        assert word in narrow
+    assert "Source" not in narrow
