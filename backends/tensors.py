@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -75,13 +77,19 @@ def allocate(tensors: Sequence[TensorInfo]) -> list[Array]:
     return [np.zeros(tensor.shape, dtype=tensor.dtype) for tensor in tensors]
 
 
-def processor_name() -> str:
-    """The processor's own name, as the operating system tells it."""
+def processor_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's own name. An Arm board's kernel names the board instead, which says as much."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if line.lower().startswith(("model name", "hardware")):
-                    return line.split(":", 1)[1].strip()
+        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        pass  # not Linux
+        text = ""  # not Linux
+    found = dict(reversed([(k.strip(), v.strip()) for k, _, v in (line.partition(":") for line in text.splitlines())]))
+    for key in ("model name", "Hardware", "Model"):  # "model" in small letters is a number on x86
+        if found.get(key):
+            return found[key]
+    if sys.platform == "darwin":
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout.strip()
+        if answer:
+            return answer
     return platform.processor() or platform.machine()

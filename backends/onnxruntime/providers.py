@@ -27,7 +27,7 @@ CPU = "CPUExecutionProvider"
 # Builds of onnxruntime that bring a provider. They share the folder onnxruntime/, so only one fits an interpreter.
 PACKAGES = {
     "CUDAExecutionProvider": "onnxruntime-gpu[cuda,cudnn]",
-    "TensorrtExecutionProvider": "onnxruntime-gpu[cuda,cudnn] 'tensorrt-cu13<11'",
+    "TensorrtExecutionProvider": "onnxruntime-gpu[cuda,cudnn] and tensorrt-cu13<11",
     "DmlExecutionProvider": "onnxruntime-directml",
     "CoreMLExecutionProvider": "onnxruntime",
     "MIGraphXExecutionProvider": "onnxruntime-migraphx",
@@ -148,9 +148,8 @@ def missing_reason(ort: Any, provider: str) -> tuple[str, str]:
 def install_advice(package: str) -> str:
     """How to get another build: in an environment of its own, because the builds overwrite each other's files."""
     return (
-        f"Install {package} in an environment of its own (python3 -m venv ort && ort/bin/pip install {package}), and "
-        f'name it in config.toml: [runtimes] onnxruntime = ".../ort/bin/python". In {sys.executable} it would '
-        "overwrite the installed build."
+        f"Install {package} into an environment of its own (in that of {sys.executable} it would overwrite the installed "
+        "build), and name its Python in config.toml: [runtimes] onnxruntime."
     )
 
 

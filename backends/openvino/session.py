@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -241,7 +242,7 @@ def reason_of(error: BaseException) -> str:
     text = telling[0] if telling else type(error).__name__
     if text.endswith(":") and len(telling) > 1:
         text = f"{text} {telling[1]}"
-    return first_line(RuntimeError(text))
+    return first_line(RuntimeError(re.sub(r'"[^"]*/([^"/]+)"', r"\1", text)))  # file names without our folders
 
 
 def _rt(info: Any, name: str) -> str:
