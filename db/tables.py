@@ -116,8 +116,9 @@ def clean(text: str) -> str:
 
 
 def _hardware(row: ResultRow) -> str:
-    name = row.hardware_model or row.device_model
-    return f"{row.unit_count} x {name}" if row.unit_count and row.unit_count > 1 else name
+    if row.hardware_model is None:
+        return "-"  # asked of a processor that this device has not: its other hardware must not stand here
+    return f"{row.unit_count} x {row.hardware_model}" if row.unit_count and row.unit_count > 1 else row.hardware_model
 
 
 def _accuracy(row: ResultRow) -> str:
