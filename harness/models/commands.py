@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -92,7 +93,8 @@ def build_models(
     ]
     if not wanted:
         raise UsageError("Nothing exists in that format and precision.", "See `weigh models list`.")
-    store.prefetch((status.model, status.format, status.precision) for status in wanted)
+    with contextlib.suppress(ModelError):  # what cannot be fetched is said below, model by model
+        store.prefetch((status.model, status.format, status.precision) for status in wanted)
     failed = 0
     for status in wanted:
         try:

@@ -285,7 +285,8 @@ def _ports_of(
     found = read_ports(path, artifact.format)
     for tensors, ports in zip((entry.inputs, entry.outputs), found, strict=True):
         fits = len(tensors) == len(ports) and all(
-            t.dtype == p.dtype and t.shape[1:] == p.shape[1:] for t, p in zip(tensors, ports, strict=True)
+            t.dtype == p.dtype and all(a == b or not a or not b for a, b in zip(t.shape, p.shape, strict=False))
+            for t, p in zip(tensors, ports, strict=True)
         )
         if not fits:
             raise ModelError(f"{path.name} of {entry.name} has other inputs or outputs than the catalogue says.")
