@@ -142,7 +142,9 @@ class OnnxRuntimeSession:
             nodes, times = profile.kernels, profile.time
             method = "onnxruntime profile of executed kernels"
         target: str | None = target_of(providers[0])
-        if nodes and self._provider not in nodes:
+        if self._provider.endswith(".AUTO"):
+            target = None  # a policy, not a device
+        elif nodes and self._provider not in nodes:
             target = target_of(max(nodes, key=lambda name: nodes[name]))
         return Report(
             runtime="onnxruntime",

@@ -67,7 +67,7 @@ class TfliteBackend:
                 raise TargetUnsupported(f"{target} computed 1 + 1 and 2 + 2 as {answer}.")
         except BackendError as error:
             return TargetStatus("tflite", target, False, error.what, error.fix or None, verified, None, version)
-        details = {"package": report.runtime, "xnnpack": bool(report.details["xnnpack_share"])}
+        details = {"package": report.runtime, "xnnpack_share": report.details["xnnpack_share"]}
         return TargetStatus("tflite", target, True, None, None, verified, report.devices[0], version, details)
 
     def load(self, model: Path, model_format: str, target: str, options: LoadOptions) -> TfliteSession:

@@ -24,14 +24,23 @@ Node = Mapping[str, Any]
 
 
 def nodes_of(interpreter: Any) -> list[Node] | None:
-    """The interpreter's nodes (those that a delegate replaced come first, the delegate's own after), or None."""
+    """The interpreter's nodes (those that a delegate replaced come first, the delegate's own after), or None.
+
+    Older runtimes leave the operands' types out; then they are taken from the list of tensors.
+    """
     try:
-        nodes: list[Node] = interpreter._get_ops_details()
-        if any(not {"op_name", "inputs", "outputs", "operand_types"} <= set(node) for node in nodes):
-            return None
+        types = {int(detail["index"]): detail["dtype"] for detail in interpreter.get_tensor_details()}
+        return [
+            {
+                "op_name": str(node["op_name"]),
+                "inputs": [int(index) for index in node["inputs"]],
+                "outputs": [int(index) for index in node["outputs"]],
+                "operand_types": node.get("operand_types", [types[int(i)] for i in node["inputs"] if int(i) in types]),
+            }
+            for node in interpreter._get_ops_details()
+        ]
     except Exception:  # private interface: anything may come
         return None
-    return nodes
 
 
 def delegated(nodes: Sequence[Node], delegate: Node) -> set[int]:

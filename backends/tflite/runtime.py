@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.metadata
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from backends.base import LoadOptions, OptionUnsupported, RuntimeMissing, TargetUnsupported
 from backends.slots import first_line
@@ -48,7 +49,8 @@ def import_runtime() -> Runtime:
 
 def explain(runtime: Runtime, error: BaseException) -> RuntimeMissing | None:
     """The known trap: tflite-runtime was built against numpy 1, and fails at the first Interpreter beside numpy 2."""
-    if runtime.package == "tflite-runtime" and re.search(r"_ARRAY_API|numpy", str(error)):
+    broken = isinstance(error, SystemError) or "_ARRAY_API" in f"{error} {error.__cause__}"
+    if runtime.package == "tflite-runtime" and broken and int(np.__version__.split(".")[0]) >= 2:
         return RuntimeMissing(
             f"tflite-runtime {runtime.version} was built for numpy 1 and cannot work with the installed numpy.",
             f'Install an older numpy: {sys.executable} -m pip install "numpy<2"; or take ai-edge-litert instead.',

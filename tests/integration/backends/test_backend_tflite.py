@@ -17,7 +17,7 @@ import pytest
 from backends import create
 from backends.base import LoadOptions, ModelRejected, OptionUnsupported, RuntimeMissing, TargetUnsupported
 from backends.tflite import adapter, runtime
-from backends.tflite.placement import delegated, precision_of, shares
+from backends.tflite.placement import delegated, nodes_of, precision_of, shares
 
 FileMaker = Callable[..., Path]
 BACKEND = create("tflite")
@@ -159,10 +159,32 @@ def test_nodes_that_differ_are_mixed() -> None:
 
 
 def test_tflite_runtime_beside_numpy_2_is_explained() -> None:
+    # As tflite-runtime 2.14.0 fails beside numpy 2.4; what it says of numpy goes to standard error.
     old = runtime.Runtime(SimpleNamespace(), "tflite-runtime", "2.14.0")
-    error = runtime.explain(old, AttributeError("_ARRAY_API not found"))
+    raised = SystemError("<built-in method CreateWrapperFromFile> returned a result with an exception set")
+    error = runtime.explain(old, raised)
     assert isinstance(error, RuntimeMissing)
     assert "numpy<2" in error.fix
+
+
+def test_an_ordinary_refusal_is_not_blamed_on_numpy() -> None:
+    old = runtime.Runtime(SimpleNamespace(), "tflite-runtime", "2.14.0")
+    assert runtime.explain(old, ValueError("The model is not a valid Flatbuffer buffer")) is None
+
+
+def test_a_node_list_without_types_gets_them_from_the_tensors() -> None:
+    # As tflite-runtime 2.14.0 lists its nodes.
+    old = SimpleNamespace(
+        _get_ops_details=lambda: [{"index": 0, "op_name": "CONV_2D", "inputs": [0, 1, -1], "outputs": [2]}],
+        get_tensor_details=lambda: [{"index": i, "dtype": np.int8} for i in range(3)],
+    )
+    nodes = nodes_of(old)
+    assert nodes is not None
+    assert precision_of(nodes) == "int8"
+
+
+def test_an_interpreter_without_a_node_list_claims_nothing() -> None:
+    assert nodes_of(SimpleNamespace(get_tensor_details=list)) is None
 
 
 def test_tflite_runtime_is_taken_where_litert_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
