@@ -112,9 +112,10 @@ def test_a_push_that_is_killed_in_the_middle_is_finished_by_the_next(
     server = serve()
     run_id = spool.add(make_bundle("pi5")).run_id
     code = (
-        "import os, signal; from agents.device import push; from agents.device.spool import Spool; from pathlib import Path\n"
+        "import os, signal, sys; from pathlib import Path\n"
+        "from agents.device import push; from agents.device.spool import Spool\n"
         "push._receipt = lambda answer: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "import sys; sink = push.HttpSink(sys.argv[1], os.environ['WEIGHBRIDGE_TOKEN']); spool = Spool(Path(sys.argv[2]))\n"
+        "sink = push.HttpSink(sys.argv[1], os.environ['WEIGHBRIDGE_TOKEN']); spool = Spool(Path(sys.argv[2]))\n"
         "list(push.deliver(spool, sink, spool.pending()))"
     )
     token = server.token("pi5")

@@ -1,7 +1,7 @@
 """Put on a device's PYTHONPATH by the tests: measures nothing, so that dispatching is tested without minutes of measuring.
 
-Everything else on the device is real: sshd, the agent, its locks, its files. While the file $STAND_IN/hold is there, the "suite"
-goes on; $STAND_IN/fail makes it raise.
+Everything else on the device is real: sshd, the agent, its locks, its files. While $STAND_IN/hold is there, the "suite" goes
+on; $STAND_IN/fail makes it raise.
 """
 
 import os
