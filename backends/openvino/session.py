@@ -242,7 +242,8 @@ def reason_of(error: BaseException) -> str:
     text = telling[0] if telling else type(error).__name__
     if text.endswith(":") and len(telling) > 1:
         text = f"{text} {telling[1]}"
-    return first_line(RuntimeError(re.sub(r'"[^"]*/([^"/]+)"', r"\1", text)))  # file names without our folders
+    named = re.sub(r"""["'][^"']*/([^"'/]+)["']""", r"\1", text)  # file names without our folders
+    return first_line(RuntimeError(named))
 
 
 def _rt(info: Any, name: str) -> str:
