@@ -136,7 +136,15 @@ def test_a_damaged_database_is_said_to_be_damaged(tmp_path: Path, make_bundle: M
     data[4096 : len(data)] = b"\xa5" * (len(data) - 4096)
     path.write_bytes(bytes(data))
     with pytest.raises(StoreError, match="damaged"):
-        queries.results(open_store(f"sqlite:///{path}").engine)
+        _read_all(f"sqlite:///{path}")
+
+
+def _read_all(url: str) -> None:
+    store = open_store(url)
+    try:
+        queries.results(store.engine)
+    finally:
+        store.close()
 
 
 def test_a_store_that_can_only_be_read_is_read_but_not_written(tmp_path: Path, make_bundle: Maker) -> None:
