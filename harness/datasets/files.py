@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from harness.errors import ModelError
+from harness.models.cache import Cache, cache_error
 
 MANIFEST = "manifest.json"
 
@@ -33,18 +34,23 @@ def kept_folder(
     found = _read_whole(final, expected)
     if found is not None:
         return final, found
+    with Cache(cache).lock(f"dataset-{name}"):
+        found = _read_whole(final, expected)  # another process may have been faster
+        if found is not None:
+            return final, found
+        return final, _made(final, name, make, expected or {})
+
+
+def _made(final: Path, name: str, make: Callable[[Path], None], expected: Mapping[str, str]) -> dict[str, str]:
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=final.parent))
     except OSError as error:
-        raise ModelError(
-            f"The dataset {name} cannot be kept in {final.parent}: {error.strerror}.",
-            "Make that folder writable, or name another by WEIGHBRIDGE_CACHE.",
-        ) from error
+        raise cache_error(final.parent, error) from error
     try:
         make(temporary)
         hashes = _hash_all(temporary)
-        for relative, sha256 in (expected or {}).items():
+        for relative, sha256 in expected.items():
             if hashes.get(relative) != sha256:
                 raise ModelError(
                     f"The file {relative} of the dataset {name} is not the expected one: its SHA-256 is "
@@ -55,12 +61,9 @@ def kept_folder(
             shutil.rmtree(final)
         temporary.chmod(0o755)
         os.replace(temporary, final)
-        return final, hashes
+        return hashes
     except OSError as error:
-        raise ModelError(
-            f"The dataset {name} cannot be written to {final}: {error.strerror}.",
-            "Free some space, or name another folder by WEIGHBRIDGE_CACHE.",
-        ) from error
+        raise cache_error(final.parent, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -162,7 +165,7 @@ def test_an_unknown_dataset_lists_the_known(tmp_path: Path) -> None:
 
 def test_a_cache_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
-    with pytest.raises(ModelError, match=r"cannot be kept in .*WEIGHBRIDGE_CACHE"):
+    with pytest.raises(ModelError, match=r"cannot be used: .*WEIGHBRIDGE_CACHE"):
         opened(tmp_path, DatasetSpec("synthesised-notes"))
 
 
@@ -190,6 +193,25 @@ def test_a_folder_is_made_once_and_again_when_damaged(tmp_path: Path) -> None:
     assert kept_folder(tmp_path, "set", make)[1] == hashes and len(made) == 2
     (folder / "a").unlink()
     assert kept_folder(tmp_path, "set", make)[1] == hashes and (folder / "a").read_text() == "content"
+
+
+def test_processes_at_the_same_time_make_a_folder_once(tmp_path: Path) -> None:
+    """Six processes ask at once; each appends to a log outside when it makes the folder."""
+    code = (
+        "import sys, time, pathlib\n"
+        "from harness.datasets.files import kept_folder\n"
+        "def make(folder):\n"
+        "    open(sys.argv[2], 'a').write('made\\n')\n"
+        "    time.sleep(0.2)\n"
+        "    (folder / 'a').write_text('content')\n"
+        "print(kept_folder(pathlib.Path(sys.argv[1]), 'set', make)[1]['a'])\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "cache"), str(tmp_path / "log")]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    said = {process.communicate(timeout=60)[0].strip() for process in started}
+    assert all(process.returncode == 0 for process in started)
+    assert said == {hashlib.sha256(b"content").hexdigest()}
+    assert (tmp_path / "log").read_text() == "made\n"
 
 
 def test_a_file_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
