@@ -21,6 +21,7 @@ from harness.models.user_model import (
     NotConvertedError,
     UserModel,
     conversion_of,
+    conversions,
     converter,
     own_file,
     torch_converter,
@@ -85,10 +86,10 @@ class ModelStore:
         """Return every format and precision of a model, from where, and whether it is in the cache. Fetches nothing."""
         if isinstance(model, UserModel):
             own = own_file(model).artifact
-            status = FormatStatus(
-                model.name, own.format, own.precision, "file", own.source, own.licence, own.bytes, own.sha256, True
-            )
-            return (status,)
+            known = (own.format, own.precision, "file", own.source, own.licence, own.bytes, own.sha256, True)
+            first = FormatStatus(model.name, *known)
+            more = [(f, p, "built", own.source, own.licence, None, None, False) for f, p in conversions(model)]
+            return (first, *(FormatStatus(model.name, *row) for row in more))
         entry = find_model(model)
         return tuple(self._status(entry, artifact) for artifact in entry.artifacts)
 
@@ -112,23 +113,6 @@ class ModelStore:
     def source_file(self, model: str, name: str) -> Path:
         """Return one of a model's published files, such as a tokenizer, fetching it where needed."""
         return fetch_all([_pin(find_model(model).source(name))], self.cache, self.offline, self.progress)[0]
-
-    def cache_files(self, file: ModelFile) -> tuple[Path, ...]:
-        """Return the paths, relative to the cache, that another machine's cache needs to find this file by `ensure`.
-
-        For a CoreML package the zip file is named, from which the folder is made; for a built file also its manifest.
-        Empty for a file that is not in the cache (a user's own).
-        """
-        suffix = ".zip" if file.path.suffix == ".mlpackage" else file.path.suffix
-        blob = self.cache.path_of(file.artifact.sha256, suffix)
-        if (file.path != blob and suffix != ".zip") or not blob.exists():
-            return ()
-        manifests = [
-            path
-            for path in (self.cache.root / "built").glob("*/*.json")
-            if file.artifact.recipe is not None and file.artifact.sha256 in path.read_text(encoding="utf-8")
-        ]
-        return tuple(path.relative_to(self.cache.root) for path in (blob, *sorted(manifests)))
 
     def _shipped(self, entry: ModelEntry, artifact: ArtifactEntry) -> ModelFile:
         assert artifact.shipped is not None

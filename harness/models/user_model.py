@@ -72,6 +72,15 @@ def own_file(model: UserModel) -> ModelFile:
     return ModelFile(record, model.path, inputs, outputs, batch or None)
 
 
+def conversions(model: UserModel) -> tuple[tuple[str, str], ...]:
+    """Return the formats and precisions that a user's model can be asked for besides its own."""
+    return (
+        (("tflite", "fp32"), ("coreml", "fp32"), ("coreml", "fp16"))
+        if (model.format, model.precision) == ("onnx", "fp32")
+        else ()
+    )
+
+
 def conversion_of(model: UserModel, own: ModelFile, model_format: str, precision: str, batch: int) -> Lineage:
     """Return the lineage of the user's model in another format. Raises ModelError where there is no such way."""
     if model.format != "onnx" or model_format not in CONVERTED:
@@ -79,7 +88,7 @@ def conversion_of(model: UserModel, own: ModelFile, model_format: str, precision
             f"{model.name} is {model.format} {model.precision}, and cannot be made {model_format} from that.",
             f"Only ONNX files are converted, to {' and '.join(CONVERTED)}.",
         )
-    if model.precision != "fp32" or precision not in (("fp32", "fp16") if model_format == "coreml" else ("fp32",)):
+    if (model_format, precision) not in conversions(model):
         raise ModelError(
             f"{model.name} ({model.precision}) cannot be written as {model_format} {precision}.",
             "TFLite files are written in fp32, CoreML files in fp32 and fp16, both from an fp32 ONNX file.",

@@ -157,8 +157,7 @@ def test_a_damaged_built_file_is_said_and_built_again_to_the_same_bytes(with_sou
 
 
 def test_a_damaged_file_of_a_package_folder_is_put_right(models: ModelStore, tmp_path: Path) -> None:
-    files = models.cache_files(models.ensure("basic-pitch", "coreml"))
-    _copy(models.cache.root, tmp_path, files)
+    _copy(models, tmp_path, models.ensure("basic-pitch", "coreml"))
     store = ModelStore(tmp_path, offline=True)
     folder = store.ensure("basic-pitch", "coreml").path
     weights = folder / "Data" / "com.apple.CoreML" / "weights" / "weight.bin"
@@ -168,11 +167,15 @@ def test_a_damaged_file_of_a_package_folder_is_put_right(models: ModelStore, tmp
     assert weights.read_bytes() == right
 
 
-def _copy(source: Path, target: Path, files: tuple[Path, ...]) -> None:
-    assert files
-    for file in files:
-        (target / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source / file, target / file)
+def _copy(models: ModelStore, target: Path, file: ModelFile) -> None:
+    """Copy what is known by the file's digest, and every manifest; no published weights."""
+    source, sha256 = models.cache.root, file.artifact.sha256
+    blobs = [path for path in source.glob(f"sha256/{sha256[:2]}/{sha256[2:]}.*") if path.is_file()]
+    assert len(blobs) == 1
+    for path in (*blobs, *source.glob("built/*/*.json")):
+        copy = target / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
 
 
 @pytest.mark.parametrize("model_format", ["onnx", "tflite", "coreml"])
@@ -180,9 +183,9 @@ def _copy(source: Path, target: Path, files: tuple[Path, ...]) -> None:
 def test_a_device_takes_what_the_control_host_built(
     models: ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_format: str, tools: str
 ) -> None:
-    """Only the files that `cache_files` names are copied: no weights, and other tools, or none."""
+    """It has the built file and its manifest: no weights, and other tools, or none."""
     file = models.ensure("efficientnet-lite0", model_format)
-    _copy(models.cache.root, tmp_path, models.cache_files(file))
+    _copy(models, tmp_path, file)
     found = None if tools == "none" else {"onnx": "0.0.1"}
     monkeypatch.setattr("harness.models.store.tool_versions", lambda names: found)
     there = ModelStore(tmp_path, offline=True).ensure("efficientnet-lite0", model_format)

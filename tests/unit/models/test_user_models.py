@@ -99,6 +99,19 @@ def test_free_sizes_besides_the_batch_must_be_given(tmp_path: Path) -> None:
         ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite")
 
 
+def test_what_it_can_be_asked_for_is_listed(tmp_path: Path) -> None:
+    store = ModelStore(tmp_path / "cache")
+    listed = [(s.format, s.precision, s.origin) for s in store.formats(user_model(network(tmp_path / "own.onnx")))]
+    assert listed == [
+        ("onnx", "fp32", "file"),
+        ("tflite", "fp32", "built"),
+        ("coreml", "fp32", "built"),
+        ("coreml", "fp16", "built"),
+    ]
+    tflite = store.ensure(user_model(tmp_path / "own.onnx"), "tflite").path
+    assert [s.format for s in store.formats(user_model(tflite))] == ["tflite"]
+
+
 def test_only_onnx_is_converted(tmp_path: Path) -> None:
     store = ModelStore(tmp_path / "cache")
     tflite = store.ensure(user_model(network(tmp_path / "own.onnx")), "tflite").path
