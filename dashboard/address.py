@@ -1,13 +1,13 @@
 """Widgets whose values stand in the page's address, so that a link shows the same selection to whoever opens it.
 
 Streamlit's own binding writes what a choice looks like, not what it is: a run would stand in the address by its label, which
-changes as data come in. Here ids stand there. A value at a fixed default is left out; where the default depends on the data
-(`always`), it is written, because next month it may be another.
+changes as data come in. Here ids stand there. What is at its default is left out of the browser's address (writing it
+unasked would trap the reader's "back"); the link that is offered names it, because next month the default may be another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,7 +20,6 @@ def choice(
     key: str,
     default: str,
     shown: Callable[[str], str] = str,
-    always: bool = False,
     **more: Any,
 ) -> str:
     """One of `options`; what the address names and the options do not have is the default."""
@@ -28,7 +27,7 @@ def choice(
     if st.session_state[key] not in options:
         st.session_state[key] = default
     chosen: str = st.selectbox(label, list(options), key=key, format_func=shown, **more)
-    _write(key, [chosen] if always or chosen != default else [])
+    _write(key, [chosen] if chosen != default else [], same=[chosen])
     return chosen
 
 
@@ -64,18 +63,18 @@ def switch(label: str, key: str, default: bool, **more: Any) -> bool:
     return chosen
 
 
-def link_to_view() -> None:
-    """A button that opens the address of this view, to be copied."""
+def link_to_view(**explicit: str) -> None:
+    """A button that opens the address of this view, to be copied; `explicit` are values that may be at their defaults."""
     with st.popover("Link to this view", icon=":material/link:"):
         st.caption("Whoever opens this address on this dashboard sees the same selection.")
-        st.code(current(), language=None, wrap_lines=True)
+        st.code(_current(explicit), language=None, wrap_lines=True)
 
 
-def current() -> str:
-    """The whole address of what is shown now."""
-    pairs = [(name, value) for name in st.query_params for value in st.query_params.get_all(name)]
+def _current(explicit: Mapping[str, str]) -> str:
+    asked = {name: st.query_params.get_all(name) for name in st.query_params}
+    known = {name: [value] for name, value in explicit.items()} | asked
     base = (st.context.url or "").partition("?")[0]
-    return base + (f"?{urlencode(pairs)}" if pairs else "")
+    return base + (f"?{urlencode(known, doseq=True)}" if known else "")
 
 
 def _seen(key: str) -> str:
@@ -89,8 +88,12 @@ def _read(key: str, parse: Callable[[list[str]], Any]) -> None:
         st.session_state[key] = parse(asked)
 
 
-def _write(key: str, values: list[str]) -> None:
-    if values != st.query_params.get_all(key):
+def _write(key: str, values: list[str], same: list[str] | None = None) -> None:
+    """Put the values into the address, unless it says `same`, which means the same."""
+    asked = st.query_params.get_all(key)
+    if asked and asked == same:
+        values = asked
+    if values != asked:
         if values:
             st.query_params[key] = values
         else:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from dashboard.palette import ACCENT, BASELINE, Marker
-from dashboard.wording import number, significant
+from dashboard.wording import number, ratio, significant
 from harness.judgement.comparison import Entry, Section, scenario_title
 from harness.judgement.figures import headline_metric, source_name
 from harness.judgement.systems import hardware_name, route_name
@@ -70,7 +70,7 @@ def ratio_chart(section: Section, marks: Mapping[str, Marker]) -> alt.LayerChart
                 "source": entry.system.source,
                 "ratio": figure.ratio,
                 "one": 1,
-                "text": f"{number(figure.ratio)} ×",
+                "text": ratio(figure.ratio),
                 "differs": ", ".join(item.field for item in entry.differences) or "nothing that is known",
             }
         )

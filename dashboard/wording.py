@@ -31,8 +31,8 @@ def number(value: float | None, missing: str = "") -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio to the baseline: "1.93 x"; two decimals would hide what is far below one."""
-    return "" if value is None else f"{number(value)} ×"
+    """A ratio to the baseline: "1.93 ×", on one line; two decimals would hide what is far below one."""
+    return "" if value is None else f"{number(value)}\u00a0×"
 
 
 def when(moment: datetime | None) -> str:

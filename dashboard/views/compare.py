@@ -37,7 +37,7 @@ def body(view: data.View) -> None:
         return
     baseline, chosen = _systems(systems, preferred)
     comparison = compare(rows, baseline.id, [system.id for system in chosen] or None)
-    address.link_to_view()
+    address.link_to_view(family=family, baseline=baseline.id)
     if len(systems) == 1:
         empty(
             "Only one system has been measured in this family, so there is nothing beside it yet. Load the public results, "
@@ -63,7 +63,6 @@ def _family(view: data.View, families: Sequence[str]) -> tuple[str, list[ResultR
             families,
             "family",
             preferred,
-            always=True,
             help=", ".join(sorted(f"{name}: {plain(title)}" for name, title in titles.items())) or None,
         )
     wanted = Filter(families=(family,), newest_only=True, limit=data.COMPARE_LIMIT)
@@ -78,7 +77,7 @@ def _systems(systems: Sequence[System], preferred: System) -> tuple[System, list
 
     left, right = st.columns([1, 1])
     with left:
-        baseline = address.choice("Baseline", tuple(by_id), "baseline", preferred.id, shown, always=True)
+        baseline = address.choice("Baseline", tuple(by_id), "baseline", preferred.id, shown)
     with right:
         chosen = address.choices("Beside it", tuple(by_id), "system", shown, "all systems of the family")
     return by_id[baseline], [by_id[identity] for identity in chosen]

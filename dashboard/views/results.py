@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -106,8 +106,9 @@ def _columns() -> dict[str, Any]:
     }
 
 
-def _height(rows: int) -> int:
-    return 35 * min(rows + 1, 16) + 3
+def _height(rows: int) -> int | Literal["content"]:
+    """All rows where they fit on a screen, else a window of them."""
+    return "content" if rows <= 15 else 560
 
 
 show("Results", body)

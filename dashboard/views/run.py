@@ -40,7 +40,7 @@ def body(view: data.View) -> None:
         empty("This run holds no measurement: it was interrupted before the first one was finished.", "weigh run quick")
     else:
         row = _chosen_measurement(detail)
-        address.link_to_view()
+        address.link_to_view(run=run_id, measurement=row.measurement_id)
         _measurement(view, detail, row)
     _surroundings(detail)
 
@@ -54,7 +54,7 @@ def _chosen_run(view: data.View, runs: dict[str, RunRow]) -> str:
         )  # an unknown run is said as such, not replaced by another
         runs[asked] = detail.run
     newest = next(iter(runs))
-    return address.choice("Run", tuple(runs), "run", newest, lambda run_id: _run_label(runs[run_id]), always=True)
+    return address.choice("Run", tuple(runs), "run", newest, lambda run_id: _run_label(runs[run_id]))
 
 
 def _run_label(run: RunRow) -> str:
@@ -83,12 +83,7 @@ def _heading(detail: RunDetail) -> None:
 def _chosen_measurement(detail: RunDetail) -> ResultRow:
     rows = {row.measurement_id: row for row in detail.rows}
     chosen = address.choice(
-        "Measurement",
-        tuple(rows),
-        "measurement",
-        next(iter(rows)),
-        lambda identity: _measurement_label(rows[identity]),
-        always=True,
+        "Measurement", tuple(rows), "measurement", next(iter(rows)), lambda identity: _measurement_label(rows[identity])
     )
     return rows[chosen]
 
