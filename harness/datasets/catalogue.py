@@ -15,4 +15,17 @@ DATASETS: Mapping[str, str] = {
     "prompts-and-music": "harness.datasets.voices:open_voices",
 }
 
+# What each is for. Photos have no labels: they serve the timed loop only.
+TASKS_OF: Mapping[str, tuple[str, ...]] = {
+    "stamps-imagenet": ("image_classification",),
+    "imagenet-val": ("image_classification",),
+    "photos": ("image_classification", "face_detection"),
+    "composed-faces": ("face_detection",),
+    "synthesised-notes": ("note_transcription",),
+    "rated-tweets": ("sentence_embedding",),
+    "prompts-and-music": ("voice_activity",),
+}
+UNLABELLED = ("photos",)
+OWN_FOLDER_TASKS = ("image_classification", "sentence_embedding")  # classes; texts by a table of labels
+
 PREFERABLE: Mapping[str, str] = {"imagenet-val": "imagenet"}  # dataset -> its key in [datasets] of config.toml

@@ -23,7 +23,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.datasets.catalogue import DATASETS, PREFERABLE
+from harness.datasets.catalogue import DATASETS, OWN_FOLDER_TASKS, PREFERABLE, TASKS_OF, UNLABELLED
 from harness.datasets.specification import DatasetSpec
 from harness.errors import UsageError
 from harness.tasks import TASKS, create
@@ -83,9 +83,11 @@ def workload_from_table(
     metric = table.get("metric")
     if metric is not None and metric not in METRICS.get(task, ()):
         raise document.error((*key, "metric"), f"the task {task} has no metric {metric!r}.", METRICS.get(task, ()))
-    dataset = _dataset(table["dataset"], document, (*key, "dataset")) if "dataset" in table else None
+    dataset = _dataset(table["dataset"], task, document, (*key, "dataset")) if "dataset" in table else None
     if metric is not None and dataset is None:
         raise document.error((*key, "metric"), f"the metric {metric} needs a dataset.")
+    if metric is not None and dataset is not None and dataset.name in UNLABELLED:
+        raise document.error((*key, "dataset"), f"{dataset.name} has no labels, which the metric {metric} needs.")
     parameters = table.get("parameters", {})
     document.check_keys((*key, "parameters"), parameters, parameters if isinstance(parameters, dict) else ())
     if check and task != "random_inputs":
@@ -101,7 +103,7 @@ def workload_from_table(
         model=_model(table.get("model"), document, (*key, "model"), known_models),
         tensors=_tensors(table.get("model"), document, (*key, "model")),
         dataset=dataset,
-        latency_samples=_latency_samples(table, dataset, document, key),
+        latency_samples=_latency_samples(table, task, dataset, document, key),
         scenarios=_scenarios(table.get("scenarios", list(SCENARIOS)), document, (*key, "scenarios")),
         metric=metric,
         parameters=parameters,
@@ -124,7 +126,7 @@ def load_workloads() -> Mapping[str, Workload]:
     return found
 
 
-def _dataset(value: Any, document: TomlFile, key: Key) -> DatasetSpec:
+def _dataset(value: Any, task: str, document: TomlFile, key: Key) -> DatasetSpec:
     table = {"name": value} if isinstance(value, str) else value
     document.check_keys(key, table, ("name", "folder", "labels", "limit", "prefer"))
     name = _text(table, "name", document, key)
@@ -136,8 +138,14 @@ def _dataset(value: Any, document: TomlFile, key: Key) -> DatasetSpec:
             raise document.error((*key, "name"), f"there is no dataset {name!r}.", fix)
         if labels is not None:
             raise document.error((*key, "labels"), "labels stand beside a folder only.")
+        if task not in TASKS_OF[name]:
+            fitting = [other for other, tasks in TASKS_OF.items() if task in tasks]
+            raise document.error((*key, "name"), f"the dataset {name} is not for the task {task}.", fitting)
     elif name in DATASETS:
         raise document.error((*key, "name"), f"{name!r} is a dataset of the catalogue; give your folder another name.")
+    elif task not in OWN_FOLDER_TASKS:
+        what = f"a folder of your own cannot hold the labels of the task {task}."
+        raise document.error((*key, "folder"), what, [other for other, tasks in TASKS_OF.items() if task in tasks])
     prefer = table.get("prefer")
     if prefer is not None and prefer not in PREFERABLE:
         raise document.error((*key, "prefer"), f"{prefer!r} cannot be preferred.", PREFERABLE)
@@ -173,11 +181,14 @@ def _tensors(value: Any, document: TomlFile, key: Key) -> dict[str, str]:
     return {role: _text(table, role, document, (*key, "tensors")) for role in table}
 
 
-def _latency_samples(table: Mapping[str, Any], dataset: DatasetSpec | None, document: TomlFile, key: Key) -> str:
+def _latency_samples(
+    table: Mapping[str, Any], task: str, dataset: DatasetSpec | None, document: TomlFile, key: Key
+) -> str:
     value = table.get("latency_samples", "random" if dataset is None else "dataset")
-    if value not in LATENCY_SOURCES and value not in DATASETS:
-        what = f"there are no latency samples {value!r}."
-        raise document.error((*key, "latency_samples"), what, (*LATENCY_SOURCES, *DATASETS))
+    fitting = [name for name, tasks in TASKS_OF.items() if task in tasks]
+    if value not in LATENCY_SOURCES and value not in fitting:
+        what = f"there are no latency samples {value!r} for the task {task}."
+        raise document.error((*key, "latency_samples"), what, (*LATENCY_SOURCES, *fitting))
     if value == "dataset" and dataset is None:
         raise document.error((*key, "latency_samples"), "there is no dataset to take latency samples from.")
     return str(value)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.artifacts import ModelFile, Port
+from harness.datasets.catalogue import DATASETS, TASKS_OF, UNLABELLED
 from harness.errors import ModelError, SuiteError
 from harness.models.user_model import UserModel
 from harness.records import Artifact
@@ -113,6 +114,7 @@ def test_the_least_that_is_needed(tmp_path: Path) -> None:
             7,
             "no latency samples 'none'.*Allowed: dataset, random, stamps",
         ),
+        ('metric = "top1"', 'latency_samples = "rated-tweets"', 7, "'rated-tweets' for the task image_classification"),
         ('metric = "top1"', 'energy = "no"', 7, "energy must be true or false"),
     ],
 )
@@ -129,6 +131,26 @@ def test_a_model_that_the_catalogue_lacks_is_named(tmp_path: Path) -> None:
     text = '[[workload]]\nname = "x"\ntask = "image_classification"\nmodel = "resnet"\n'
     with pytest.raises(SuiteError, match=r"line 4: there is no model 'resnet'.*Allowed: a, b, or"):
         read(tmp_path, text, known_models=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("task", "dataset", "said"),
+    [
+        ("voice_activity", '"photos"', "photos is not for the task voice_activity.*Allowed: prompts-and-music"),
+        ("face_detection", '{ name = "f", folder = "x" }', "cannot hold the labels .* face_detection.*composed-faces"),
+        ("image_classification", '"photos"', "photos has no labels, which the metric top1 needs"),
+    ],
+)
+def test_data_must_fit_the_task(tmp_path: Path, task: str, dataset: str, said: str) -> None:
+    metric = METRICS[task][0]
+    text = f'[[workload]]\nname = "x"\ntask = "{task}"\nmodel = "a"\ndataset = {dataset}\nmetric = "{metric}"\n'
+    with pytest.raises(SuiteError, match=f"line 5: .*{said}"):
+        read(tmp_path, text)
+
+
+def test_every_dataset_of_the_catalogue_is_for_a_task() -> None:
+    assert set(TASKS_OF) == set(DATASETS) and set(UNLABELLED) <= set(DATASETS)
+    assert {task for tasks in TASKS_OF.values() for task in tasks} == set(METRICS)
 
 
 def test_a_metric_needs_a_dataset(tmp_path: Path) -> None:
