@@ -14,7 +14,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
@@ -22,8 +22,13 @@ from harness.errors import ModelError, UsageError
 from harness.models import coreml_writer
 
 Agrees = Callable[..., list[str]]
+# No shrinking: every example is a conversion, and a failing one says enough by itself.
 few = settings(
-    max_examples=8, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
