@@ -90,7 +90,7 @@ def efficientnet(state: dict[str, Array], image: Array) -> Array:
     return weight("_fc") @ x + state["_fc.bias"]
 
 
-@pytest.mark.parametrize("model_format", ["onnx", "tflite"])
+@pytest.mark.parametrize("model_format", ["onnx", pytest.param("tflite", marks=pytest.mark.slow)])
 def test_efficientnet_is_its_checkpoint(models: ModelStore, model_format: str) -> None:
     image = np.random.RandomState(3).uniform(-1, 1, (1, 3, 224, 224)).astype(np.float32)
     expected = efficientnet(read_state(models.source_file("efficientnet-lite0", "weights")), image[0])

@@ -26,10 +26,13 @@ from harness.models.store import ModelStore
 store = ModelStore(Path(sys.argv[1]), offline=sys.argv[2] == "offline")
 print(json.dumps({" ".join(w): store.ensure(w[0], w[1], w[2]).artifact.sha256 for w in json.loads(sys.argv[3])}))
 """
-SLOW = ("minilm-l6", "resnet50-seeded")
+LARGE = ("minilm-l6", "resnet50-seeded")
 ALL = [
     pytest.param(
-        entry.name, artifact.format, artifact.precision, marks=[pytest.mark.slow] if entry.name in SLOW else []
+        entry.name,
+        artifact.format,
+        artifact.precision,
+        marks=[pytest.mark.slow] if entry.name in LARGE or artifact.recipe == "coreml_writer" else [],
     )
     for entry in catalogue().values()
     for artifact in entry.artifacts
@@ -55,6 +58,7 @@ def answer(process: subprocess.Popen[str]) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_two_builds_in_two_processes_give_the_same_bytes(with_sources: Sources) -> None:
     wanted = [["efficientnet-lite0", "onnx", "fp32"], ["efficientnet-lite0", "tflite", "fp32"]]
     wanted.append(["centerface", "onnx", "fp32"])
@@ -122,7 +126,7 @@ def test_the_ports_are_those_of_the_file(models: ModelStore, name: str, model_fo
                 assert found == size, port
 
 
-@pytest.mark.parametrize("model_format", ["onnx", "tflite", "coreml"])
+@pytest.mark.parametrize("model_format", ["onnx", "tflite", pytest.param("coreml", marks=pytest.mark.slow)])
 def test_lineage_says_what_a_built_file_was_made_from(models: ModelStore, model_format: str) -> None:
     artifact = models.ensure("efficientnet-lite0", model_format).artifact
     weights = catalogue()["efficientnet-lite0"].source("weights")
@@ -178,7 +182,7 @@ def _copy(models: ModelStore, target: Path, file: ModelFile) -> None:
         shutil.copyfile(path, copy)
 
 
-@pytest.mark.parametrize("model_format", ["onnx", "tflite", "coreml"])
+@pytest.mark.parametrize("model_format", ["onnx", "tflite", pytest.param("coreml", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("tools", ["none", "others"])
 def test_a_device_takes_what_the_control_host_built(
     models: ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model_format: str, tools: str
