@@ -19,9 +19,10 @@ MAX_FILE_BYTES = 2**31 - 1  # protobuf's own limit
 MAX_NODES = 50_000
 MAX_CONSTANT_BYTES = 2**29  # one computed constant; the largest real one here is MiniLM's 47 MB embedding
 
-# Their outputs are not determined by their inputs.
-_RANDOM = frozenset(
+# Never computed here: what is not determined by its inputs, and what may run for ever.
+_NOT_COMPUTED = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+    | {"If", "Loop", "Scan", "SequenceMap"}
 )
 
 
@@ -154,6 +155,11 @@ def _input_type(value: Any, batch: int, pinned: tuple[int, ...] | None) -> Tenso
             )
         shape = tuple(size or batch for size in pinned)
     else:
+        if not tensor.HasField("shape"):
+            raise ModelError(
+                f"Input '{value.name}' of the ONNX model has no shape.",
+                "Give the input's shape, for example in the suite file.",
+            )
         if dims and not dims[0]:
             dims[0] = batch
         if 0 in dims:
@@ -196,9 +202,12 @@ class _Folder:
             return self._store(node, [np.array(shape[start:end], dtype=np.int64)])
         if node.op == "Size":
             return self._store(node, [np.array(graph.types[node.inputs[0]].elements, dtype=np.int64)])
-        self._infer(proto, node)
         constant = all(not value or value in graph.constants for value in node.inputs)
-        if constant and node.op not in _RANDOM:
+        constant = constant and node.op not in _NOT_COMPUTED
+        if constant and node.op == "NonZero":  # its size depends on the data, and is bounded by them
+            return self._store(node, self._evaluate(proto, node))
+        self._infer(proto, node)
+        if constant:
             for output in node.outputs:
                 if output and graph.types[output].elements * graph.types[output].dtype.itemsize > MAX_CONSTANT_BYTES:
                     raise node.refuse("it computes a constant of more than 512 MB")

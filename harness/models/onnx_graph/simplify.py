@@ -69,6 +69,8 @@ def _normalise_clips(graph: Graph) -> None:
         high = None if high is not None and high >= np.finfo(np.float32).max else high
         node.inputs = node.inputs[:1]
         node.attributes = {"min": low, "max": high}
+        if str(graph.types[node.output].dtype) != "float32":
+            continue
         if low == 0 and high == 6:
             node.op = "Relu6"
         elif low == 0 and high is None:

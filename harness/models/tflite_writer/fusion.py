@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-from harness.models.onnx_graph.graph import Graph, TensorType
+from harness.models.onnx_graph.graph import Graph, Node, TensorType
 
 _ACTIVATIONS = {"Relu": "RELU", "Relu6": "RELU6"}
 _TAKES_ACTIVATION = ("Conv", "ConvTranspose", "Linear", "Add", "Sub", "Mul", "Div", "MaxPool", "AveragePool")
+_RAISED = ("Conv", "ConvTranspose", "MaxPool", "AveragePool")
 _POWERS = {2.0: "Square", 0.5: "Sqrt", -0.5: "Rsqrt"}
 
 
 def fuse_for_tflite(graph: Graph) -> None:
     """Rewrite a simplified graph in place."""
+    _raise_to_two_dimensions(graph)
     _name_powers(graph)
     _fuse_activations(graph)
     _fuse_transposes(graph)
     graph.drop_unused()
+
+
+def _raise_to_two_dimensions(graph: Graph) -> None:
+    """A convolution or pool over one dimension [N, C, L] becomes one over [N, C, 1, L], between two reshapes."""
+    for node in [n for n in graph.nodes if n.op in _RAISED and graph.types[n.inputs[0]].rank == 3]:
+        source, output = node.inputs[0], node.output
+        raised_in, raised_out = f"{output}_raised_input", f"{output}_raised"
+        for flat, raised in ((source, raised_in), (output, raised_out)):
+            known = graph.types[flat]
+            graph.types[raised] = TensorType(known.dtype, (*known.shape[:2], 1, known.shape[2]))
+        inputs = [raised_in]
+        if len(node.inputs) > 1:
+            weights = graph.constant(node.inputs[1])
+            if weights is None:
+                raise node.refuse("its weights are not constants", "The TFLite writer")
+            inputs += [graph.add_constant(f"{node.inputs[1]}_raised", weights[:, :, None, :]), *node.inputs[2:]]
+        attributes = dict(node.attributes)
+        for key in ("strides", "dilations", "kernel_shape"):
+            if key in attributes:
+                attributes[key] = [1, *attributes[key]]
+        if "pads" in attributes:
+            attributes["pads"] = [0, attributes["pads"][0], 0, attributes["pads"][1]]
+        if "output_padding" in attributes:
+            attributes["output_padding"] = [0, *attributes["output_padding"]]
+        position = graph.nodes.index(node)
+        graph.nodes[position : position + 1] = [
+            Node("Reshape", f"{node.name}_raise", [source], [raised_in]),
+            Node(node.op, node.name, inputs, [raised_out, *node.outputs[1:]], attributes, node.opset),
+            Node("Reshape", f"{node.name}_lower", [raised_out], [output]),
+        ]
 
 
 def _name_powers(graph: Graph) -> None:

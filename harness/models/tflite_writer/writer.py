@@ -24,6 +24,7 @@ TO_NHWC = (0, 2, 3, 1)
 TO_NCHW = (0, 3, 1, 2)
 NHWC_AXIS = {0: 0, 1: 3, 2: 1, 3: 2}  # ONNX axis -> where NHWC has it
 
+_COMPUTED = frozenset({"float32", "int32", "int64", "bool"})
 SPATIAL = frozenset(
     {
         "Conv",
@@ -208,6 +209,7 @@ def write(graph: Graph) -> Converted:
     unknown = next((node for node in graph.nodes if node.op not in table), None)
     if unknown is not None:
         raise unknown.refuse("it has no counterpart here", "The TFLite writer")
+    _check_types(graph)
     writer = Writer(graph)
     layouts = input_layouts(graph)
     inputs = {name: writer.add_input(name, layouts[name]) for name in graph.inputs}
@@ -220,6 +222,18 @@ def write(graph: Graph) -> Converted:
         tuple(_port(writer, name, tensor, layouts[name]) for name, tensor in inputs.items()),
         tuple(_port(writer, name, tensor, layout) for name, (tensor, layout) in outputs.items()),
     )
+
+
+def _check_types(graph: Graph) -> None:
+    """LiteRT's kernels compute in float32 (int64 is narrowed); half-precision files would fail only when loaded."""
+    for node in graph.nodes:
+        for name in (*node.inputs, *node.outputs):
+            if name and str(graph.types[name].dtype) not in _COMPUTED:
+                raise ModelError(
+                    f"The TFLite writer cannot convert operator {node.op} of node '{node.name}': "
+                    f"'{name}' is {graph.types[name].dtype}.",
+                    "Give the float32 file of the network.",
+                )
 
 
 def _port(writer: Writer, name: str, tensor: Tensor, layout: TensorLayout) -> Port:

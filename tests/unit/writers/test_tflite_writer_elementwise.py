@@ -207,3 +207,44 @@ def test_weights_outside_the_file_are_not_followed(net: Callable[..., bytes]) ->
     weight.external_data.add(key="location", value="/etc/passwd")
     with pytest.raises(ModelError, match="keeps its weight 'w' in another file"):
         tflite_writer.convert(model.SerializeToString())
+
+
+def test_half_precision_files_are_refused_before_a_runtime_fails_on_them(net: Callable[..., bytes]) -> None:
+    data = net([helper.make_node("Relu", ["x"], ["y"], name="act")], {"x": values(2, 3).astype(np.float16)})
+    with pytest.raises(ModelError, match=r"operator Relu of node 'act': 'x' is float16\. Give the float32 file"):
+        tflite_writer.convert(data)
+
+
+def test_integers_are_clipped_as_integers(agrees: Agrees) -> None:
+    node = helper.make_node("Clip", ["x", "low"], ["y"])
+    agrees(node, {"x": np.array([-3, 0, 5], dtype=np.int32)}, {"low": np.array(0, dtype=np.int32)})
+
+
+def test_a_loop_on_constants_is_refused_and_not_run() -> None:
+    """2^60 rounds would never end."""
+    end = [helper.make_tensor_value_info(name, 1, [2]) for name in ("x", "y", "one", "more")]
+    inner = [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("c", 9, []), end[2]]
+    steps = [helper.make_node("Identity", ["c"], ["go"]), helper.make_node("Neg", ["one"], ["more"])]
+    body = helper.make_graph(steps, "body", inner, [helper.make_tensor_value_info("go", 9, []), end[3]])
+    nodes = [
+        helper.make_node("Loop", ["rounds", "yes", "start"], ["last"], name="endless", body=body),
+        helper.make_node("Add", ["x", "last"], ["y"]),
+    ]
+    constants = {"rounds": np.array(2**60), "yes": np.array(True), "start": values(2)}
+    weights = [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "net", end[:1], end[1:2], weights)
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    with pytest.raises(ModelError, match="operator Loop of node 'endless'"):
+        tflite_writer.convert(data)
+
+
+def test_indices_of_a_constant_mask_are_computed(agrees: Agrees) -> None:
+    nodes = [helper.make_node("NonZero", ["m"], ["i"]), helper.make_node("Gather", ["x", "i"], ["y"], axis=1)]
+    agrees(nodes, {"x": values(2, 4)}, {"m": np.array([1, 0, 0, 1])})
+
+
+def test_an_input_without_a_shape_is_asked_for(net: Callable[..., bytes]) -> None:
+    model = onnx.load_model_from_string(net([helper.make_node("Relu", ["x"], ["y"])], {"x": values(2, 3)}))
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(ModelError, match="Input 'x' of the ONNX model has no shape"):
+        tflite_writer.convert(model.SerializeToString())

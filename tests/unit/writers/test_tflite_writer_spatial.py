@@ -204,3 +204,12 @@ def test_pictures_are_nhwc_and_say_so(net: Callable[..., bytes]) -> None:
     converted = tflite_writer.convert(data)
     assert (converted.inputs[0].layout, converted.inputs[0].shape) == ("nhwc", (1, 3, 4, 5))
     assert (converted.outputs[0].layout, converted.outputs[0].shape) == ("nhwc", (1, 2, 4, 5))
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose", "MaxPool", "AveragePool"])
+def test_sounds_of_one_dimension_agree(agrees: Agrees, op: str) -> None:
+    weighted = op.startswith("Conv")
+    attributes: dict[str, Any] = {"strides": [2], "pads": [1, 0]} | ({} if weighted else {"kernel_shape": [3]})
+    node = helper.make_node(op, ["x", "w"] if weighted else ["x"], ["y"], **attributes)
+    constants = {"w": values(*((4, 3, 3) if op == "Conv" else (3, 4, 3)), seed=1)} if weighted else {}
+    agrees(node, {"x": values(2, 3, 11)}, constants)
