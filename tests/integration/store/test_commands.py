@@ -24,6 +24,7 @@ from harness.records import Run
 
 Maker = Callable[..., Bundle]
 Weigh = Callable[..., Result]
+ONE_KIND = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # where the database makes no difference
 TREE = Path(__file__).parents[2] / "fixtures" / "mlperf"
 
 
@@ -67,6 +68,7 @@ def test_results_as_table_json_and_csv(command: Weigh, fill: Callable[[Bundle], 
     assert [(row["workload"], row["p50_ms"], row["energy_j"]) for row in rows] == [("minilm-l6", "5.125", "")]
 
 
+@ONE_KIND
 def test_what_the_limit_leaves_out_is_said(command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker) -> None:
     fill(make_bundle(workloads=("a", "b", "c")))
     limited = command("results", "--limit", "2", "--json")
@@ -75,6 +77,7 @@ def test_what_the_limit_leaves_out_is_said(command: Weigh, fill: Callable[[Bundl
     assert command("results", "--limit", "3").stderr == ""
 
 
+@ONE_KIND
 def test_a_name_from_a_device_cannot_steer_terminal_or_spreadsheet(
     command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker
 ) -> None:
@@ -85,6 +88,7 @@ def test_a_name_from_a_device_cannot_steer_terminal_or_spreadsheet(
     assert cell == "'=cmd()?[2J[bold red]x"
 
 
+@ONE_KIND
 def test_an_empty_store_says_what_to_do(command: Weigh) -> None:
     assert command("db", "migrate").exit_code == 0
     assert "weigh import reference" in command("results").stdout
@@ -92,11 +96,13 @@ def test_an_empty_store_says_what_to_do(command: Weigh) -> None:
     assert "nothing to check" in command("check").stdout
 
 
+@ONE_KIND
 def test_two_formats_at_once_are_a_wrong_usage(command: Weigh) -> None:
     with pytest.raises(UsageError, match="exclude each other"):
         command("results", "--json", "--csv")
 
 
+@ONE_KIND
 def test_a_password_in_an_argument_is_refused(command: Weigh) -> None:
     with pytest.raises(UsageError, match="can be read by every user") as refusal:
         command("results", "--store", "postgresql://me:s3cret@localhost/db")
@@ -115,6 +121,7 @@ def test_importing_twice_changes_nothing(command: Weigh) -> None:
     assert "measurements" in command("db", "info").stdout
 
 
+@ONE_KIND
 def test_a_spoilt_file_makes_the_import_exit_1(command: Weigh, tmp_path: Path) -> None:
     shutil.copytree(TREE, tmp_path / "tree")
     spoilt = tmp_path / "tree/closed/NVIDIA/results/A100-PCIe-80GBx1_TRT/resnet50/Offline/accuracy/accuracy.txt"
@@ -164,6 +171,7 @@ def test_check_finds_what_became_worse(command: Weigh, fill: Callable[[Bundle], 
     assert command("check").exit_code == 0, "a run marked bad is not checked"
 
 
+@ONE_KIND
 def test_check_looks_past_failed_runs_to_the_last_good_one(
     command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker
 ) -> None:
@@ -177,6 +185,7 @@ def test_check_looks_past_failed_runs_to_the_last_good_one(
     assert "10 -> 20 ms" in command("check").stdout
 
 
+@ONE_KIND
 def test_check_does_not_mix_devices_or_imports(
     command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker
 ) -> None:
@@ -193,12 +202,14 @@ def test_check_does_not_mix_devices_or_imports(
         command("check", "nobody")
 
 
+@ONE_KIND
 def test_a_note_beside_a_run_that_is_not_there(command: Weigh) -> None:
     command("db", "migrate")
     with pytest.raises(StoreError, match="no run"):
         command("db", "annotate", "missing", "text")
 
 
+@ONE_KIND
 def test_every_command_has_help_with_an_example(command: Weigh) -> None:
     for words in (
         ["results"],
@@ -214,6 +225,7 @@ def test_every_command_has_help_with_an_example(command: Weigh) -> None:
         assert f"weigh {' '.join(words)}" in " ".join(text.split()), words
 
 
+@ONE_KIND
 def test_reading_commands_do_not_make_a_store(tmp_path: Path, command: Weigh, monkeypatch: pytest.MonkeyPatch) -> None:
     path: Any = tmp_path / "not yet" / "a.sqlite"
     monkeypatch.setenv("WEIGHBRIDGE_STORE", f"sqlite:///{path}")
@@ -222,6 +234,7 @@ def test_reading_commands_do_not_make_a_store(tmp_path: Path, command: Weigh, mo
     assert not path.parent.exists()
 
 
+@ONE_KIND
 def test_a_narrow_terminal_gets_fewer_columns_and_whole_words(
     command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,6 +160,7 @@ def _with(bundle: Bundle, change: Callable[[Run], Run]) -> Bundle:
     return replace(bundle, record=write_run(change(read_run(bundle.record))))
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # refused before any database is asked
 @pytest.mark.parametrize(
     ("change", "said"),
     [
