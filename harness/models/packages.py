@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,8 +77,8 @@ def _run_pip(packages: Sequence[Package], folder: Path, progress: Progress) -> N
         command += ["--requirement", str(listing)]
     work = folder.parent / f"{folder.name}-pip"
     work.mkdir()
-    output = work.parent / f"{folder.name}.log"
-    with progress.step(f"Fetching {names}", None) as step, output.open("wb") as sink:
+    # What pip says goes elsewhere than to the cache's disk, or a full disk would not be told.
+    with progress.step(f"Fetching {names}", None) as step, tempfile.TemporaryFile() as sink:
         process = subprocess.Popen(
             command, stdout=sink, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=_environment(work)
         )
@@ -92,8 +93,10 @@ def _run_pip(packages: Sequence[Package], folder: Path, progress: Progress) -> N
             if process.poll() is None:
                 process.kill()
                 process.wait()
+        sink.seek(0)
+        output = sink.read().decode("utf-8", errors="replace")
     if process.returncode:
-        raise _explained(names, output.read_text(encoding="utf-8", errors="replace"))
+        raise _explained(names, output)
 
 
 def pip_command() -> list[str]:
@@ -131,23 +134,25 @@ def _explained(names: str, output: str) -> ModelError:
     """Turn pip's output into one sentence. Without a network pip only says that nothing matches."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
-    last = (errors or lines or ["no output"])[-1]
-    network = any("Retrying (" in line or "connection" in line.lower() for line in lines)
-    if ("hash" in output.lower() and "mismatch" in output.lower()) or "DO NOT MATCH THE HASHES" in output:
+    last = (errors or lines or ["nothing"])[-1]
+    if "No space left" in output:
+        return ModelError(f"{names} could not be fetched: the disk is full.", "Free some space, then try again.")
+    if "DO NOT MATCH THE HASHES" in output:
         return ModelError(
             f"{names} could not be fetched: the archive that the package index has is not the pinned one.",
             "Nothing of it was used. If your index is a mirror, it holds a changed file; use another one.",
         )
-    if "No matching distribution" in output or "Could not find a version" in output or network:
-        why = "the package index cannot be reached" if network else "pip found no such release at your package index"
+    unreachable = "Retrying (" in output
+    if unreachable or "No matching distribution" in output or "Could not find a version" in output:
+        why = (
+            "the package index cannot be reached" if unreachable else "pip found no such release at your package index"
+        )
         return ModelError(
             f"{names} could not be fetched: {why}.",
             "Connect this machine to a network, or set pip's index (PIP_INDEX_URL or pip.conf) to one that has it; "
             "or fetch on another machine with `weigh models fetch` and copy its cache folder here.",
         )
-    if "No space left" in output:
-        return ModelError(f"{names} could not be fetched: the disk is full.", "Free some space, then try again.")
-    return ModelError(f"{names} could not be fetched; pip says: {last}", "")
+    return ModelError(f"{names} could not be fetched; pip says: {last}")
 
 
 def _canonical(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -216,3 +217,55 @@ def test_a_read_only_cache_that_holds_the_file_is_enough(
 
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
     assert fetch(f"url:{web_server.url}", SHA256, tmp_path / "cache") == path
+
+
+def mount(folder: Path, option: str) -> bool:
+    """Mount a small file system there, where a test may do that. Returns whether it is there."""
+    command = ["mount", "-t", "tmpfs", "-o", option, "tmpfs", str(folder)]
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def test_a_full_disk_is_told_from_a_missing_package(
+    package_index: PutWheel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pip itself runs into the end of the disk: a real one where a test may mount one, else by pip's own words."""
+    package_index("a-model", "1.0", {"a_model/model.onnx": os.urandom(1_000_000)})
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(small)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        said = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
+        script = tmp_path / "pip"
+        script.write_text(f"#!/bin/sh\necho '{said}'\nexit 1\n")
+        script.chmod(0o755)
+        monkeypatch.setattr("harness.models.packages.pip_command", lambda: [str(script)])
+    try:
+        with pytest.raises(ModelError, match=r"model\.onnx: a-model==1\.0 could not be fetched: the disk is full"):
+            fetch(PYPI, SHA256, small)
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(small)], check=True)
+
+
+def test_a_read_only_file_system_gives_one_sentence(package_index: PutWheel, tmp_path: Path) -> None:
+    package_index("a-model", "1.0", {"a_model/model.onnx": MODEL})
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        folder.chmod(0o500)  # an ordinary user is stopped by this; root, who is not, may mount
+    try:
+        with pytest.raises(ModelError, match=r"The cache folder .* cannot be used: (Read-only|Permission)"):
+            fetch(PYPI, SHA256, folder)
+    finally:
+        if not mounted:
+            folder.chmod(0o700)
+        else:
+            subprocess.run(["umount", str(folder)], check=True)
