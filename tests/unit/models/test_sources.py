@@ -235,10 +235,8 @@ def test_a_full_disk_is_told_from_a_missing_package(
     package_index("a-model", "1.0", {"a_model/model.onnx": os.urandom(1_000_000)})
     small = tmp_path / "small"
     small.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(small)], capture_output=True, check=False
-    )
-    if mounted.returncode:
+    mounted = mount(small, "size=300k")
+    if not mounted:
         said = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
         script = tmp_path / "pip"
         script.write_text(f"#!/bin/sh\necho '{said}'\nexit 1\n")
@@ -256,10 +254,8 @@ def test_a_read_only_file_system_gives_one_sentence(package_index: PutWheel, tmp
     package_index("a-model", "1.0", {"a_model/model.onnx": MODEL})
     folder = tmp_path / "cache"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if mounted.returncode:
+    mounted = mount(folder, "ro")
+    if not mounted:
         folder.chmod(0o500)  # an ordinary user is stopped by this; root, who is not, may mount
     try:
         with pytest.raises(ModelError, match=r"The cache folder .* cannot be used: (Read-only|Permission)"):
