@@ -213,6 +213,36 @@ def test_enlarging_by_whole_factors_agrees(coreml_agrees: Agrees) -> None:
     coreml_agrees(node, {"x": values(1, 3, 4, 5)}, {"s": np.array([1, 1, 2, 3], dtype=np.float32)})
 
 
+@pytest.mark.parametrize("placing", ["half_pixel", "align_corners"])
+def test_enlarging_smoothly_agrees(coreml_agrees: Agrees, placing: str) -> None:
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear", coordinate_transformation_mode=placing)
+    coreml_agrees(node, {"x": values(1, 3, 4, 5)}, {"s": np.array([1, 1, 2, 3], dtype=np.float32)})
+
+
+def test_rarer_operators_agree(coreml_agrees: Agrees) -> None:
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["g"]),
+        helper.make_node("Where", ["g", "x", "low"], ["w"]),
+        helper.make_node("PRelu", ["w", "slope"], ["p"]),
+        helper.make_node("HardSigmoid", ["p"], ["h"]),
+        helper.make_node("Clip", ["h", "zero", "most"], ["c"]),
+        helper.make_node("LogSoftmax", ["c"], ["l"], axis=-1),
+        helper.make_node("Reciprocal", ["l"], ["y"]),
+        helper.make_node("ArgMax", ["l"], ["best"], axis=1, keepdims=0),
+    ]
+    constants = {"zero": number(0), "low": number(-3), "slope": values(3, 1, seed=4), "most": number(0.9)}
+    coreml_agrees(nodes, {"x": 3 * values(2, 3, 5)}, constants, outputs=("y", "best"))
+
+
+def test_gemm_of_computed_matrices_agrees(coreml_agrees: Agrees) -> None:
+    node = helper.make_node("Gemm", ["a", "b", "c"], ["y"], transA=1, transB=1)
+    coreml_agrees(node, {"a": values(4, 3), "b": values(5, 4, seed=1)}, {"c": values(5, seed=2)})
+
+
+def test_a_graph_that_only_passes_its_input_on(coreml_agrees: Agrees) -> None:
+    coreml_agrees(helper.make_node("Identity", ["x"], ["y"]), {"x": values(2, 3)})
+
+
 def test_names_that_mil_has_not_are_replaced_and_the_ports_say_so(net: Callable[..., bytes]) -> None:
     converted = coreml_writer.convert(
         net([helper.make_node("Relu", ["in.1"], ["537"])], {"in.1": values(2, 3)}, outputs=["537"])

@@ -248,3 +248,37 @@ def test_an_input_without_a_shape_is_asked_for(net: Callable[..., bytes]) -> Non
     model.graph.input[0].type.tensor_type.ClearField("shape")
     with pytest.raises(ModelError, match="Input 'x' of the ONNX model has no shape"):
         tflite_writer.convert(model.SerializeToString())
+
+
+def test_rarer_operators_agree(agrees: Agrees) -> None:
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["g"]),
+        helper.make_node("Less", ["x", "two"], ["l"]),
+        helper.make_node("And", ["g", "l"], ["gl"]),
+        helper.make_node("Not", ["gl"], ["n"]),
+        helper.make_node("Where", ["n", "x", "low"], ["w"]),
+        helper.make_node("PRelu", ["w", "slope"], ["p"]),
+        helper.make_node("Tile", ["p", "twice"], ["t"]),
+        helper.make_node("LogSoftmax", ["t"], ["y"], axis=-1),
+        helper.make_node("ArgMax", ["x"], ["best"], axis=1, keepdims=0),
+        helper.make_node("ArgMin", ["x"], ["worst"], axis=-1, keepdims=1),
+    ]
+    constants = {
+        "zero": number(0),
+        "two": number(2),
+        "low": number(-3),
+        "slope": values(3, 1, seed=4),
+        "twice": np.array([1, 2, 1]),
+    }
+    agrees(nodes, {"x": 3 * values(2, 3, 5)}, constants, outputs=("y", "best", "worst"))
+
+
+def test_constants_computed_in_the_graph_cost_nothing(agrees: Agrees) -> None:
+    nodes = [
+        helper.make_node("Range", ["zero", "five", "one"], ["r"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("Add", ["r", "zeros"], ["s"]),
+        helper.make_node("Mul", ["x", "s"], ["y"]),
+    ]
+    constants = {"zero": number(0), "five": number(5), "one": number(1), "shape": np.array([2, 1])}
+    assert agrees(nodes, {"x": values(2, 5)}, constants) == ["MUL"]
