@@ -16,26 +16,35 @@ COLUMNS = (
     "workload", "backend", "target", "precision", "scenario", "p50 ms", "p99 ms", "per s", "accuracy", "status", "reason",
 )  # fmt: skip
 NUMBERS = COLUMNS[5:9]
+QUIET = ("unsupported", "skipped")  # no case of its own row: one line for all that share the reason
 
 
 def table_rows(measurements: Iterable[Measurement]) -> list[tuple[str, ...]]:
     """Return the rows. What cannot run for one and the same reason is one row per backend and target."""
+    measurements = tuple(measurements)
+    several = len({m.case.threads for m in measurements if m.status == "ok" and m.case.threads is not None}) > 1
     rows: dict[tuple[str, ...], list[Measurement]] = {}
     for measurement in measurements:
         case = measurement.case
-        alone = measurement.status not in ("unsupported", "skipped")
+        alone = measurement.status not in QUIET
         key = (measurement.measurement_id,) if alone else (case.backend, case.target, measurement.reason or "")
         rows.setdefault(key, []).append(measurement)
-    return [_row(group) for group in rows.values()]
+    ordered = sorted(rows.values(), key=lambda group: group[0].status in QUIET)  # gaps come last
+    return [_row(group, several) for group in ordered]
 
 
-def _row(group: Sequence[Measurement]) -> tuple[str, ...]:
+def _row(group: Sequence[Measurement], several_threads: bool) -> tuple[str, ...]:
     first = group[0]
     case, latency, accuracy = first.case, first.latency_ms, first.accuracy
     workloads = list(dict.fromkeys(one.case.workload for one in group))
     scenarios = list(dict.fromkeys(one.case.scenario for one in group))
-    scenario = " ".join(scenarios) + (f" b{case.batch}" if len(group) == 1 and case.batch > 1 else "")
-    precision = (first.effective.precision if first.effective else None) or case.requested_precision
+    scenario = " ".join(scenarios)
+    if len(group) == 1:
+        scenario += f" b{case.batch}" if case.batch > 1 else ""
+        scenario += f" t{case.threads}" if several_threads and case.threads is not None else ""
+    ran = first.effective.precision if first.effective else None
+    # The vendor's own choice is measured under its own name.
+    precision = f"{ran} (default)" if ran and case.requested_precision == "default" else ran or case.requested_precision
     return (
         workloads[0] if len(workloads) == 1 else f"{len(workloads)} workloads",
         case.backend,
