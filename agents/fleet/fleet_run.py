@@ -64,37 +64,43 @@ def run_all(
 def fetch_all(desk: Desk, devices: Sequence[FleetDevice]) -> tuple[list[Outcome[list[Entry]]], bool]:
     """Bring home whatever has ended on these devices. A run that cannot be fetched does not keep the others."""
     stop = threading.Event()
+    outcomes, pressed = for_each(devices, lambda device: _fetch(desk, device, stop), stop)
+    return [_both(outcome) for outcome in outcomes], pressed
 
-    def work(device: FleetDevice) -> list[Entry]:
-        names = [device.name]
-        trouble: WeighbridgeError | None = None
-        found: list[Entry] = []
-        for entry in ledger.entries(desk.engine, names, ("FETCHED",)):  # lies here already; the device is not needed
-            try:
-                found.append(dispatch.collect(desk, None, entry))
-            except WeighbridgeError as error:
-                trouble = error
-        waiting = ledger.entries(desk.engine, names, ON_DEVICE) + ledger.not_removed(desk.engine, names)
-        if not waiting:
-            if trouble is not None:
-                raise trouble
-            return found
-        with desk.connect(device) as connection:
-            for entry in reversed(waiting):  # oldest first
-                if stop.is_set():
-                    break
-                try:
-                    ended = dispatch.collect(desk, connection, dispatch.settle(desk, connection, entry))
-                    found = [known for known in found if known.run_id != ended.run_id] + [ended]
-                except ledger.Moved:
-                    continue  # another fetch is at work on it
-                except WeighbridgeError as error:
-                    trouble = error
-        if trouble is not None:
-            raise trouble
-        return found
 
-    return for_each(devices, work, stop)
+def _fetch(desk: Desk, device: FleetDevice, stop: threading.Event) -> tuple[list[Entry], WeighbridgeError | None]:
+    """Fetch from one device. Returns what was looked at, by run, and the first trouble."""
+    found: dict[str, Entry] = {}
+    troubles: list[WeighbridgeError] = []
+    for entry in ledger.entries(desk.engine, [device.name], ("FETCHED",)):  # lies here already: needs no device
+        try:
+            found[entry.run_id] = dispatch.collect(desk, None, entry)
+        except WeighbridgeError as error:
+            troubles.append(error)
+    there = ledger.entries(desk.engine, [device.name], ON_DEVICE)
+    stored = ledger.not_removed(desk.engine, [device.name])
+    if there or stored:
+        try:
+            with desk.connect(device) as connection:
+                for entry in reversed([*there, *stored]):  # oldest first
+                    if stop.is_set():
+                        break
+                    try:
+                        ended = dispatch.collect(desk, connection, dispatch.settle(desk, connection, entry))
+                        found[entry.run_id] = ended
+                    except ledger.Moved:
+                        continue  # another fetch is at work on it
+                    except WeighbridgeError as error:
+                        troubles.append(error)
+        except WeighbridgeError as error:
+            if there:  # a copy that only waits for being removed waits on
+                troubles.append(error)
+    return list(found.values()), troubles[0] if troubles else None
+
+
+def _both(outcome: Outcome[tuple[list[Entry], WeighbridgeError | None]]) -> Outcome[list[Entry]]:
+    found, trouble = outcome.value or ([], None)
+    return Outcome(outcome.device, found, outcome.error or trouble)
 
 
 def statuses(desk: Desk, devices: Sequence[FleetDevice], look: bool = True, limit: int = 20) -> list[Entry]:

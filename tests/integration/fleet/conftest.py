@@ -243,12 +243,31 @@ def ssh_device(tmp_path: Path) -> Iterator[Callable[..., SshDevice]]:
 
 
 @pytest.fixture
-def enrolled(ssh_device, weigh) -> Callable[..., SshDevice]:
+def here(capfd, monkeypatch) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`weigh` in this process: the same front door without the second that a new interpreter takes."""
+    import weigh as front_door
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        capfd.readouterr()
+        monkeypatch.setattr(sys, "argv", ["weigh", *arguments])
+        try:
+            front_door.main()
+            status = 0
+        except SystemExit as left:
+            status = left.code if isinstance(left.code, int) else int(left.code is not None)
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(arguments, status, out, err)
+
+    return run
+
+
+@pytest.fixture
+def enrolled(ssh_device, here) -> Callable[..., SshDevice]:
     """Start a device and enroll it with its fingerprint."""
 
     def start(name: str, stand_in: bool = True) -> SshDevice:
         device = ssh_device(name, stand_in)
-        done = weigh(
+        done = here(
             "fleet", "enroll", name, device.address, "--fingerprint", device.fingerprint,
             "--key-file", str(device.login_key), "--python", sys.executable, "--environment", sys.executable,
             "--folder", str(device.folder),

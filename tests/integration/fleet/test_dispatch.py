@@ -41,9 +41,9 @@ def until(condition: Callable[[], object], seconds: float = 20) -> None:
         time.sleep(0.05)
 
 
-def test_a_run_over_ssh_comes_home(enrolled, weigh, store) -> None:
+def test_a_run_over_ssh_comes_home(enrolled, here, store) -> None:
     device = enrolled("pi5")
-    done = weigh("fleet", "run", "quick", "--on", "pi5", "--poll", "0.1", "--no-sync", "--json")
+    done = here("fleet", "run", "quick", "--on", "pi5", "--poll", "0.1", "--no-sync", "--json")
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
     assert (row["device"], row["state"]) == ("pi5", "INGESTED")
@@ -52,7 +52,7 @@ def test_a_run_over_ssh_comes_home(enrolled, weigh, store) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_dispatcher_killed_after_launch_loses_nothing(enrolled, weigh, store) -> None:
+def test_a_dispatcher_killed_after_launch_loses_nothing(enrolled, here, store) -> None:
     device = enrolled("pi5")
     device.hold()
     command = [sys.executable, "-m", "weigh", "fleet", "run", "quick", "--on", "pi5", "--poll", "0.1", "--no-sync"]
@@ -62,22 +62,192 @@ def test_a_dispatcher_killed_after_launch_loses_nothing(enrolled, weigh, store) 
     assert dispatcher.wait(10) == -signal.SIGKILL
     assert len(device.agents()) == 1
 
-    early = weigh("fleet", "fetch", "--json")
+    early = here("fleet", "fetch", "--json")
     assert (early.returncode, json.loads(early.stdout)[0]["state"]) == (0, "RUNNING")
     assert runs(store) == []
 
     device.release()
     until(lambda: not device.agents())
-    first = weigh("fleet", "fetch", "--json")
+    first = here("fleet", "fetch", "--json")
     assert first.returncode == 0, first.stderr
     (row,) = json.loads(first.stdout)
     assert row["state"] == "INGESTED"
     assert runs(store) == [row["run_id"]]
 
-    again = weigh("fleet", "fetch")
+    again = here("fleet", "fetch")
     assert (again.returncode, again.stdout.strip()) == (0, "Nothing to fetch.")
     with open_store(store).engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(Run)) == 1
+
+
+def start_run(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "weigh", "fleet", "run", "quick", "--poll", "0.1", "--no-sync", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def started(store: str, state: str = "RUNNING") -> bool:
+    return Path(store.removeprefix("sqlite:///")).exists() and state in states(store)
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_the_run_going_and_says_how_to_fetch_it(enrolled, here, store) -> None:
+    device = enrolled("pi5")
+    device.hold()
+    dispatcher = start_run("--on", "pi5")
+    until(lambda: started(store))
+    dispatcher.send_signal(signal.SIGINT)
+    _, said = dispatcher.communicate(timeout=30)
+    assert dispatcher.returncode == 130
+    assert "weigh fleet fetch" in said and "Traceback" not in said
+    (row,) = json.loads(here("fleet", "status", "--json").stdout)
+    assert (row["state"], row["progress"]) == ("RUNNING", "2/4")
+    device.release()
+    until(lambda: not device.agents())
+    assert json.loads(here("fleet", "fetch", "--json").stdout)[0]["state"] == "INGESTED"
+    assert len(runs(store)) == 1
+
+
+def test_a_dead_device_costs_the_others_nothing(enrolled, here, store) -> None:
+    enrolled("pi5")
+    enrolled("mac").stop()
+    done = here("fleet", "run", "quick", "--all", "--poll", "0.1", "--no-sync", "--json")
+    rows = {row["device"]: row for row in json.loads(done.stdout)}
+    assert (rows["pi5"]["state"], rows["mac"]["state"]) == ("INGESTED", "failed")
+    assert "cannot be reached" in rows["mac"]["detail"]
+    assert (done.returncode, len(runs(store))) == (1, 1)
+    assert "1 of 2 devices failed" in done.stderr
+    assert sorted(states(store)) == ["FAILED", "INGESTED"]
+
+
+@pytest.mark.slow
+def test_a_lost_connection_changes_nothing_about_the_run(enrolled, store) -> None:
+    device = enrolled("pi5")
+    device.hold()
+    dispatcher = start_run("--on", "pi5")
+    until(lambda: started(store))
+    device.stop()
+    time.sleep(0.5)
+    device.start()
+    device.release()
+    _, said = dispatcher.communicate(timeout=60)
+    assert dispatcher.returncode == 0, said
+    assert "unreachable, the run goes on" in said
+    assert (states(store), len(runs(store))) == (["INGESTED"], 1)
+
+
+def test_one_store_gives_a_device_one_lease(enrolled, here, store) -> None:
+    device = enrolled("pi5")
+    device.hold()
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--detach").returncode == 0
+    second = here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--detach")
+    assert (second.returncode, "is held by run" in second.stderr) == (1, True)
+    assert len(device.agents()) == 1
+    refused = here("fleet", "unlock", "pi5")
+    assert (refused.returncode, "is alive" in refused.stderr) == (1, True)
+
+
+@pytest.mark.slow
+def test_the_devices_own_lock_refuses_another_control_host(enrolled, here, store, tmp_path: Path) -> None:
+    device = enrolled("pi5")
+    device.hold()
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--detach").returncode == 0
+    other = f"sqlite:///{tmp_path / 'other.sqlite'}"
+    second = here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--poll", "0.1", "--store", other)
+    assert second.returncode == 1
+    assert "This device is busy with run" in second.stderr
+    assert states(other) == ["FAILED"]
+    device.release()
+    until(lambda: not device.agents())
+    assert json.loads(here("fleet", "fetch", "--json").stdout)[0]["state"] == "INGESTED"
+
+
+@pytest.mark.slow
+def test_an_agent_that_fails_says_why_and_frees_the_device(enrolled, here, store) -> None:
+    device = enrolled("pi5")
+    (device.root / "fail").touch()
+    failed = here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--poll", "0.1")
+    assert (failed.returncode, "The stand-in was told to fail" in failed.stderr) == (1, True)
+    assert "Traceback" not in failed.stderr
+    (device.root / "fail").unlink()
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--poll", "0.1").returncode == 0
+    assert states(store) == ["FAILED", "INGESTED"]
+
+
+@pytest.mark.slow
+def test_an_agent_that_was_killed_is_lost_and_not_forgotten(enrolled, here, store) -> None:
+    device = enrolled("pi5")
+    device.hold()
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--detach").returncode == 0
+    (agent,) = device.agents()
+    agent.kill()
+    until(lambda: not device.agents())
+    (row,) = json.loads(here("fleet", "status", "--json").stdout)
+    assert (row["state"], "without a result" in row["detail"]) == ("LOST", True)
+    device.release()
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--poll", "0.1").returncode == 0
+
+
+@pytest.mark.slow
+def test_a_damaged_result_is_not_stored_and_stays_on_the_device(enrolled, here, store) -> None:
+    device = enrolled("pi5")
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--detach").returncode == 0
+    until(lambda: not device.agents())
+    (folder,) = (device.folder / "runs").iterdir()
+    whole = (folder / "result.bundle").read_bytes()
+    (folder / "result.bundle").write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
+    damaged = here("fleet", "fetch")
+    assert (damaged.returncode, "arrived damaged" in damaged.stderr) == (1, True)
+    assert runs(store) == []
+    (folder / "result.bundle").write_bytes(whole)
+    assert here("fleet", "fetch").returncode == 0
+    assert len(runs(store)) == 1
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_a_fetch_that_dies_before_storing_is_finished_without_the_device(enrolled, here, store) -> None:
+    device = enrolled("pi5")
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--detach").returncode == 0
+    until(lambda: not device.agents())
+    code = (
+        "import os, signal, sys; from agents.fleet import dispatch; import weigh\n"
+        "dispatch.ingest = lambda engine, bundle: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "sys.argv = ['weigh', 'fleet', 'fetch']; weigh.main()"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    assert (states(store), runs(store)) == (["FETCHED"], [])
+    device.stop()
+    assert json.loads(here("fleet", "fetch", "--json").stdout)[0]["state"] == "INGESTED"
+    assert len(runs(store)) == 1
+    device.start()
+    here("fleet", "fetch")
+    assert not any((device.folder / "runs").iterdir())
+
+
+@pytest.mark.slow
+def test_a_device_that_cannot_be_asked_is_freed_by_force_only(enrolled, here, store) -> None:
+    device = enrolled("pi5")
+    device.hold()
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--detach").returncode == 0
+    device.stop()
+    asked = here("fleet", "unlock", "pi5")
+    assert (asked.returncode, "--force" in asked.stderr) == (1, True)
+    assert states(store) == ["RUNNING"]
+    assert here("fleet", "unlock", "pi5", "--force").returncode == 0
+    assert states(store) == ["CANCELLED"]
+
+
+def test_wrong_usage_is_said_before_any_device_is_touched(enrolled, here, store) -> None:
+    enrolled("pi5")
+    for arguments, words in (
+        (["quick"], "--on"),
+        (["quick", "--on", "mac"], "pi5"),
+        (["no-such-suite", "--on", "pi5"], "no-such-suite"),
+        (["quick", "--on", "pi5", "--store", "https://bench.example.org"], "ingest API"),
+    ):
+        done = here("fleet", "run", *arguments)
+        assert done.returncode in (1, 2)
+        assert words in done.stderr and "Traceback" not in done.stderr
 
 
 SUITE = """

@@ -248,16 +248,16 @@ def test_plain_http_to_another_machine_is_warned_about(monkeypatch, caplog) -> N
     assert "unencrypted" in caplog.text
 
 
-def test_a_token_file_that_others_can_read_is_refused(weigh, spool, make_bundle, tmp_path: Path) -> None:
+def test_a_token_file_that_others_can_read_is_refused(here, spool, make_bundle, tmp_path: Path) -> None:
     spool.add(make_bundle())
     file = tmp_path / "token"
     file.write_text("wb_secret\n")
     file.chmod(0o644)
-    done = weigh("push", "--to", "http://127.0.0.1:9", "--token-file", str(file))
+    done = here("push", "--to", "http://127.0.0.1:9", "--token-file", str(file))
     assert done.returncode == 2
     assert "chmod 600" in done.stderr and "wb_secret" not in done.stderr
     file.chmod(0o600)
-    done = weigh("push", "--to", f"http://127.0.0.1:{free_port()}", "--token-file", str(file), "--attempts", "1")
+    done = here("push", "--to", f"http://127.0.0.1:{free_port()}", "--token-file", str(file), "--attempts", "1")
     assert "cannot be reached" in done.stdout
     assert "wb_secret" not in done.stdout + done.stderr
 

@@ -26,9 +26,9 @@ def home(tmp_path: Path, monkeypatch) -> Path:
 
 
 @systemd_only
-def test_systemd_accepts_what_is_installed(weigh, home: Path) -> None:
+def test_systemd_accepts_what_is_installed(here, home: Path) -> None:
     store = f"sqlite:///{home / 'my results %d $x.sqlite'}"
-    done = weigh("schedule", "install", "quick", "--kind", "systemd", "--weekly", "--store", store)
+    done = here("schedule", "install", "quick", "--kind", "systemd", "--weekly", "--store", store)
     assert done.returncode == 0, done.stderr
     folder = home / ".config" / "systemd" / "user"
     assert sorted(path.name for path in folder.iterdir()) == ["weighbridge-quick.service", "weighbridge-quick.timer"]
@@ -37,10 +37,10 @@ def test_systemd_accepts_what_is_installed(weigh, home: Path) -> None:
     judged = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True)
     assert (judged.returncode, judged.stderr) == (0, "")
 
-    assert "OnCalendar=Mon *-*-* 03:00:00" in weigh("schedule", "show", "quick", "--kind", "systemd").stdout
-    assert weigh("schedule", "remove", "quick", "--kind", "systemd").returncode == 0
+    assert "OnCalendar=Mon *-*-* 03:00:00" in here("schedule", "show", "quick", "--kind", "systemd").stdout
+    assert here("schedule", "remove", "quick", "--kind", "systemd").returncode == 0
     assert list(folder.iterdir()) == []
-    again = weigh("schedule", "remove", "quick", "--kind", "systemd")
+    again = here("schedule", "remove", "quick", "--kind", "systemd")
     assert (again.returncode, "no schedule" in again.stderr) == (2, True)
 
 
@@ -71,14 +71,14 @@ def test_systemd_understands_each_calendar(every: str) -> None:
 
 
 @systemd_only
-def test_a_calendar_that_systemd_does_not_understand_is_refused(weigh, home: Path) -> None:
-    done = weigh("schedule", "install", "quick", "--kind", "systemd", "--calendar", "every blue moon")
+def test_a_calendar_that_systemd_does_not_understand_is_refused(here, home: Path) -> None:
+    done = here("schedule", "install", "quick", "--kind", "systemd", "--calendar", "every blue moon")
     assert (done.returncode, "every blue moon" in done.stderr) == (2, True)
     assert not (home / ".config" / "systemd").exists()
 
 
-def test_launchd_gets_its_property_list(weigh, home: Path) -> None:
-    done = weigh("schedule", "install", "quick", "--kind", "launchd", "--at", "04:15", "--no-check")
+def test_launchd_gets_its_property_list(here, home: Path) -> None:
+    done = here("schedule", "install", "quick", "--kind", "launchd", "--at", "04:15", "--no-check")
     assert done.returncode == 0, done.stderr
     path = home / "Library" / "LaunchAgents" / "org.weighbridge.quick.plist"
     found = plistlib.loads(path.read_bytes())
@@ -86,11 +86,11 @@ def test_launchd_gets_its_property_list(weigh, home: Path) -> None:
     program = found["ProgramArguments"]
     assert program == [sys.executable, "-P", "-m", "weigh", "run", "quick", "--trigger", "schedule"]
     assert "launchctl bootstrap" in done.stderr
-    assert weigh("schedule", "remove", "quick", "--kind", "launchd").returncode == 0
+    assert here("schedule", "remove", "quick", "--kind", "launchd").returncode == 0
     assert not path.exists()
 
 
-def test_the_crontab_is_changed_and_restored(weigh, home: Path, monkeypatch) -> None:
+def test_the_crontab_is_changed_and_restored(here, home: Path, monkeypatch) -> None:
     """A crontab command that keeps its table in the test's folder stands in for the user's own table."""
     table = home / "table"
     table.write_text("5 5 * * * backup\n")
@@ -99,20 +99,20 @@ def test_the_crontab_is_changed_and_restored(weigh, home: Path, monkeypatch) -> 
     tool.write_text(f'#!/bin/sh\nif [ "$1" = -l ]; then cat "{table}"; else cat > "{table}"; fi\n')
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
-    assert weigh("schedule", "install", "quick", "--kind", "cron", "--calendar", "0 4 * * 0").returncode == 0
+    assert here("schedule", "install", "quick", "--kind", "cron", "--calendar", "0 4 * * 0").returncode == 0
     installed = table.read_text()
     assert installed.startswith("5 5 * * * backup\n# begin weighbridge-quick\n0 4 * * 0 ")
     real = shutil.which("crontab", path="/usr/bin:/bin")
     if real is not None:
         judged = subprocess.run([real, "-n", str(table)], capture_output=True, text=True)
         assert judged.returncode == 0, judged.stderr
-    assert "0 4 * * 0" in weigh("schedule", "show", "--kind", "cron").stdout
-    assert weigh("schedule", "remove", "quick", "--kind", "cron").returncode == 0
+    assert "0 4 * * 0" in here("schedule", "show", "--kind", "cron").stdout
+    assert here("schedule", "remove", "quick", "--kind", "cron").returncode == 0
     assert table.read_text() == "5 5 * * * backup\n"
 
 
-def test_print_writes_nothing(weigh, home: Path) -> None:
-    done = weigh("schedule", "install", "quick", "--kind", "systemd", "--print", "--on", "pi5", "--on", "mac")
+def test_print_writes_nothing(here, home: Path) -> None:
+    done = here("schedule", "install", "quick", "--kind", "systemd", "--print", "--on", "pi5", "--on", "mac")
     assert done.returncode == 0, done.stderr
     assert "weigh fleet run quick --on pi5 --on mac" in done.stdout
     assert not (home / ".config").exists()
@@ -128,8 +128,8 @@ def test_print_writes_nothing(weigh, home: Path) -> None:
         (["quick", "--name", "Not A Name"], "small letters"),
     ],
 )
-def test_wrong_usage_is_said_now_and_not_next_month(weigh, home: Path, arguments: list[str], words: str) -> None:
-    done = weigh("schedule", "install", *arguments)
+def test_wrong_usage_is_said_now_and_not_next_month(here, home: Path, arguments: list[str], words: str) -> None:
+    done = here("schedule", "install", *arguments)
     assert (done.returncode, words in done.stderr) == (2, True), done.stderr
     assert "secret" not in done.stderr + done.stdout
     assert "Traceback" not in done.stderr
