@@ -40,7 +40,7 @@ def empty(what: str, *commands: str) -> None:
     st.info(what, icon=":material/inbox:")
     if commands:
         st.markdown("Type this in a terminal, then reload the page:")
-        st.code("\n".join(commands), language="bash")
+        st.code("\n".join(commands), language=None)
 
 
 def _footer(view: View) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dashboard.wording import number, ratio
 from harness.judgement.comparison import Comparison, Entry, Section, scenario_title
-from harness.judgement.figures import THROUGHPUT_SCENARIOS, Figure, batch_of, headline_metric
+from harness.judgement.figures import NOT_MEASURED, THROUGHPUT_SCENARIOS, Figure, batch_of, headline_metric
 from harness.judgement.systems import System
 
 METRIC_TITLES = {
@@ -94,7 +94,7 @@ def gaps(section: Section) -> tuple[tuple[System, str], ...]:
 
 def short_gap(gap: str) -> str:
     """A gap for a cell: its name without the long reason, which is shown beneath."""
-    return gap.partition(":")[0]
+    return gap.partition(":")[0].removesuffix(" by the source")
 
 
 def _overview_row(comparison: Comparison, system: System) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def _cell(entry: Entry, metric: str) -> str:
     if figure is None:
         return ""
     if figure.value is None:
-        return "not measured" if metric in {"energy", "accuracy"} else "not given"
+        return NOT_MEASURED if metric in {"energy", "accuracy"} else short_gap(figure.reason or NOT_MEASURED)
     if metric in {"official", "accuracy"}:
         return f"{number(figure.value)} ({figure.statistic})"
     return number(figure.value)

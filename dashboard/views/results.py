@@ -86,7 +86,7 @@ def _counts(rows: Sequence[Any], found: int, everything: int) -> None:
     cards[0].metric("Measurements", f"{found}", border=True, help=f"Of {everything} in the store.")
     cards[1].metric("With a result", f"{good}", border=True, help="Of the rows shown; the others say why not.")
     cards[2].metric("Measured here", f"{here}", border=True, help="The others are imported from published results.")
-    hardware = {row.hardware_model or row.device for row in rows}
+    hardware = {row.hardware_model for row in rows if row.hardware_model}
     cards[3].metric("Hardware models", f"{len(hardware)}", border=True)
 
 

@@ -13,6 +13,8 @@ from typing import Any, Literal, Protocol
 Better = Literal["lower", "higher"]
 
 NOT_KNOWN = "not known"
+NOT_GIVEN = "not given by the source"
+NOT_MEASURED = "not measured"
 PERCENTILES = ("p50", "p90", "p99")
 THROUGHPUT_SCENARIOS = frozenset({"offline", "server"})
 STATISTICS = {
@@ -100,6 +102,8 @@ class ComparableRow(Protocol):
     @property
     def p99_ms(self) -> float | None: ...
     @property
+    def quantiles(self) -> Mapping[str, Any] | None: ...
+    @property
     def throughput_per_s(self) -> float | None: ...
     @property
     def official_metric(self) -> str | None: ...
@@ -185,7 +189,7 @@ def differences_of(row: ComparableRow, baseline: ComparableRow) -> tuple[Differe
 
 def _percentile(row: ComparableRow, baseline: ComparableRow | None, name: str) -> Figure:
     value = _latency(row, name)
-    reason = None if value is not None else _latency_reason(row)
+    reason = None if value is not None else _latency_reason(row, name)
     other = _latency(baseline, name) if baseline is not None else None
     return _figure(name, name, "ms", "lower", value, reason, other, baseline)
 
@@ -201,14 +205,14 @@ def _official_latency(row: ComparableRow, baseline: ComparableRow | None) -> Fig
 def _throughput(row: ComparableRow, baseline: ComparableRow | None) -> Figure:
     value = _rate(row)
     other = _rate(baseline) if baseline is not None else None
-    reason = None if value is not None else "not given by the source" if _imported(row) else "not measured"
+    reason = None if value is not None else NOT_GIVEN if _imported(row) else NOT_MEASURED
     return _figure("throughput", _rate_statistic(row), "samples/s", "higher", value, reason, other, baseline)
 
 
 def _energy(row: ComparableRow, baseline: ComparableRow | None) -> Figure:
     value = None if row.energy_j is None else row.energy_j * 1000
     other = None if baseline is None or baseline.energy_j is None else baseline.energy_j * 1000
-    reason = None if value is not None else row.energy_reason or "not measured"
+    reason = None if value is not None else row.energy_reason or NOT_MEASURED
     statistic = f"energy per inference, {row.energy_scope}" if row.energy_scope else "energy per inference"
     figure = _figure("energy", statistic, "mJ", "lower", value, reason, other, baseline)
     refusal = None
@@ -222,7 +226,7 @@ def _energy(row: ComparableRow, baseline: ComparableRow | None) -> Figure:
 
 def _accuracy(row: ComparableRow, baseline: ComparableRow | None) -> Figure:
     value = None if row.accuracy_value is None else row.accuracy_value * 100
-    reason = None if value is not None else row.accuracy_reason or "not measured"
+    reason = None if value is not None else row.accuracy_reason or NOT_MEASURED
     statistic = row.accuracy_metric or "accuracy"
     other = None
     if baseline is not None and baseline.accuracy_value is not None:
@@ -263,10 +267,14 @@ def _latency(row: ComparableRow, name: str) -> float | None:
     return {"p50": row.p50_ms, "p90": row.p90_ms, "p99": row.p99_ms}[name]
 
 
-def _latency_reason(row: ComparableRow) -> str:
+def _latency_reason(row: ComparableRow, name: str) -> str:
+    """Why a percentile is not there, in the record's own words where it has some ("too few samples: 30 of 100")."""
+    told = ((row.quantiles or {}).get(name) or {}).get("reason")
+    if told:
+        return str(told)
     if row.scenario == "offline":
         return "offline queue times are no latency"
-    return "not given by the source" if _imported(row) else "too few samples, or not measured"
+    return NOT_GIVEN if _imported(row) else NOT_MEASURED
 
 
 def _rate(row: ComparableRow) -> float | None:

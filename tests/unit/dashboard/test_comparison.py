@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dashboard.grids import section_grid
 from db.queries import ResultRow
 from harness.errors import UsageError
 from harness.judgement.comparison import Entry, compare
@@ -137,6 +138,23 @@ def test_offline_is_about_throughput(make_row: MakeRow) -> None:
     p50 = entry.figure("p50")
     assert p50 is not None
     assert (p50.value, p50.reason) == (None, "offline queue times are no latency")
+
+
+def test_a_missing_percentile_says_why(make_row: MakeRow, imported: MakeRow) -> None:
+    few = {"p99": {"value": None, "reason": "too few samples: 30 of at least 100"}}
+    rows = [
+        make_row(),
+        make_row(backend="openvino", p99_ms=None, quantiles=few),
+        imported(p99_ms=None, quantiles={"p99": {"value": None, "reason": None}}),
+    ]
+    comparison = compare(rows, system_named(rows, "onnxruntime").id)
+    grid = section_grid(comparison.sections[0], comparison.baseline)
+    by_system = dict(zip(grid.column("System"), grid.column("p99 (ms)"), strict=True))
+    assert by_system == {
+        "Acme CPU 9000, onnxruntime cpu (baseline)": "80.0",
+        "Acme CPU 9000, openvino cpu": "too few samples",
+        "NVIDIA A100, tensorrt": "not given",
+    }
 
 
 def test_energy_is_divided_only_at_one_scope_and_with_trained_weights(make_row: MakeRow) -> None:
