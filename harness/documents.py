@@ -87,8 +87,8 @@ def validate_run(document: Any) -> Run:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the record"
         raise RecordError(f"The run record is not valid: {where}: {first['msg']}.") from error
-    for position, measurement in enumerate(run.measurements):
-        if measurement.case.key != measurement.case_key:
+    for position, found in enumerate(run.measurements):
+        if found.case.key != found.case_key:
             raise RecordError(f"The run record is not valid: measurements.{position}.case_key does not fit its case.")
     return run
 
