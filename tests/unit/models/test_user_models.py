@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.artifacts import Port
+from harness.configuration import Configuration
 from harness.errors import ModelError
 from harness.models.inspection import read_ports
 from harness.models.store import ModelStore
@@ -152,3 +153,14 @@ def test_an_openvino_ir_is_read_by_its_tensors_own_names(tmp_path: Path) -> None
     weights = tmp_path / "own.bin"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
     assert ModelStore(tmp_path / "cache").ensure(user_model(tmp_path / "own.xml"), "openvino").artifact.sha256 != sha256
+
+
+def test_a_configured_torch_environment_is_tried_where_the_writers_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment named here does not exist, and the error is then about it and not about the operator."""
+    path = network(tmp_path / "own.onnx", operator="Frobnicate", domain="com.example")
+    configured = Configuration(runtimes={"convert": tmp_path / "torch" / "bin" / "python"})
+    monkeypatch.setattr("harness.configuration.load_configuration", lambda: configured)
+    with pytest.raises(ModelError, match=r"torch/bin/python, does not exist"):
+        ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite")
