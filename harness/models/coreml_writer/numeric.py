@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.models.coreml_writer.program import WRITER, Handler, ProgramWriter
 from harness.models.onnx_graph.graph import Node
-from harness.models.onnx_graph.patterns import reduce_axes
+from harness.models.onnx_graph.parameters import reduce_axes, softmax_axis
 
 _BINARY = {
     "Add": "add",
@@ -190,10 +190,7 @@ def argmax(writer: ProgramWriter, node: Node) -> Any:
 
 def softmax(writer: ProgramWriter, node: Node) -> Any:
     """Softmax over one axis; LogSoftmax as x - log sum exp x."""
-    shape = writer.shape(node.inputs[0])
-    axis = node.attributes.get("axis", -1 if node.opset >= 13 else 1) % len(shape)
-    if node.opset < 13 and any(size != 1 for size in shape[axis + 1 :]):
-        raise node.refuse("its old form over several axes is not written", WRITER)
+    axis = softmax_axis(writer.graph, node)
     x, name = writer.value(node.inputs[0]), writer.name(node.output)
     if node.op == "Softmax":
         return writer.mb.softmax(x=x, axis=np.int32(axis), name=name)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from harness.models.coreml_writer.program import WRITER, Handler, ProgramWriter
-from harness.models.onnx_graph.graph import Array, Node
-from harness.models.onnx_graph.simplify import pad_value, pad_widths
+from harness.models.onnx_graph.graph import Node
+from harness.models.onnx_graph.parameters import constant_input, pad_value, pad_widths, slice_bounds, text
 
 
 def reshape(writer: ProgramWriter, node: Node) -> Any:
@@ -31,15 +31,6 @@ def concat(writer: ProgramWriter, node: Node) -> Any:
     return writer.mb.concat(values=values, axis=axis, name=writer.name(node.output))
 
 
-def _constant_input(writer: ProgramWriter, node: Node, index: int, what: str) -> Array | None:
-    if node.input(index) is None:
-        return None
-    value = writer.graph.constant(node.inputs[index])
-    if value is None:
-        raise node.refuse(f"its {what} are not constants", WRITER)
-    return value.reshape(-1)
-
-
 def _part(writer: ProgramWriter, source: str, begin: list[int], size: list[int], stride: list[int], name: str) -> Any:
     ends = [b + (n - 1) * s + 1 for b, n, s in zip(begin, size, stride, strict=True)]
     begin_, end_, stride_ = (np.array(values, dtype=np.int32) for values in (begin, ends, stride))
@@ -48,25 +39,7 @@ def _part(writer: ProgramWriter, source: str, begin: list[int], size: list[int],
 
 def slice_(writer: ProgramWriter, node: Node) -> Any:
     """A part of a tensor, with positive steps."""
-    shape = writer.shape(node.inputs[0])
-    if node.opset < 10:
-        starts, ends = np.array(node.attributes["starts"]), np.array(node.attributes["ends"])
-        axes, steps = np.array(node.attributes.get("axes", range(len(starts)))), np.ones(len(starts), dtype=np.int64)
-    else:
-        first, last = _constant_input(writer, node, 1, "starts"), _constant_input(writer, node, 2, "ends")
-        if first is None or last is None:
-            raise node.refuse("its starts or ends are missing", WRITER)
-        starts, ends = first, last
-        given_axes, given_steps = _constant_input(writer, node, 3, "axes"), _constant_input(writer, node, 4, "steps")
-        axes = np.arange(len(starts)) if given_axes is None else given_axes
-        steps = np.ones(len(starts), dtype=np.int64) if given_steps is None else given_steps
-    begin, size, stride = [0] * len(shape), list(shape), [1] * len(shape)
-    for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes.tolist(), steps.tolist(), strict=True):
-        if step < 1:
-            raise node.refuse("its steps are not positive", WRITER)
-        position = axis % len(shape)
-        chosen = range(shape[position])[slice(start, end, step)]
-        begin[position], size[position], stride[position] = chosen.start, len(chosen), step
+    begin, size, stride = slice_bounds(writer.graph, node)
     return _part(writer, node.inputs[0], begin, size, stride, writer.name(node.output))
 
 
@@ -109,7 +82,7 @@ def expand(writer: ProgramWriter, node: Node) -> Any:
 
 def tile(writer: ProgramWriter, node: Node) -> Any:
     """Repeat a tensor along its axes."""
-    repeats = _constant_input(writer, node, 1, "repeats")
+    repeats = constant_input(writer.graph, node, 1, "repeats")
     if repeats is None:
         raise node.refuse("its repeats are missing", WRITER)
     x = writer.value(node.inputs[0])
@@ -118,8 +91,7 @@ def tile(writer: ProgramWriter, node: Node) -> Any:
 
 def pad(writer: ProgramWriter, node: Node) -> Any:
     """Cells around a tensor."""
-    mode = node.attributes.get("mode", b"constant")
-    mode = mode.decode() if isinstance(mode, bytes) else mode
+    mode = text(node, "mode", "constant")
     widths = pad_widths(writer.graph, node)
     if mode not in ("constant", "reflect", "edge") or any(min(width) < 0 for width in widths):
         raise node.refuse(f"the mode {mode} or a negative width has no counterpart", WRITER)

@@ -8,11 +8,7 @@ import numpy as np
 
 from harness.models.coreml_writer.program import WRITER, Handler, ProgramWriter
 from harness.models.onnx_graph.graph import Node
-
-
-def _text(node: Node, key: str, default: str) -> str:
-    value = node.attributes.get(key, default)
-    return value.decode() if isinstance(value, bytes) else str(value)
+from harness.models.onnx_graph.parameters import text, transposed_begin
 
 
 def _pads(writer: ProgramWriter, node: Node, kernel: tuple[int, ...]) -> list[int]:
@@ -25,7 +21,7 @@ def _pads(writer: ProgramWriter, node: Node, kernel: tuple[int, ...]) -> list[in
     strides = node.attributes.get("strides", [1] * rank)
     dilations = node.attributes.get("dilations", [1] * rank)
     given = node.attributes.get("pads", [0] * 2 * rank)
-    auto = _text(node, "auto_pad", "NOTSET")
+    auto = text(node, "auto_pad", "NOTSET")
     pads: list[int] = []
     for axis in range(rank):
         extent = (kernel[axis] - 1) * dilations[axis] + 1
@@ -69,19 +65,13 @@ def conv_transpose(writer: ProgramWriter, node: Node) -> Any:
     strides = list(node.attributes.get("strides", [1] * rank))
     dilations = list(node.attributes.get("dilations", [1] * rank))
     extra = node.attributes.get("output_padding", [0] * rank)
-    auto = _text(node, "auto_pad", "NOTSET")
     if any(extra):
         raise node.refuse("its output padding has no counterpart", WRITER)
     pads: list[int] = []
     for axis in range(rank):
         full = (source[axis] - 1) * strides[axis] + (weights.shape[axis + 2] - 1) * dilations[axis] + 1
         total = full - output[axis]
-        if auto == "SAME_LOWER":
-            before = total - total // 2
-        elif auto == "SAME_UPPER" or node.attributes.get("output_shape"):
-            before = total // 2
-        else:
-            before = int(node.attributes.get("pads", [0] * 2 * rank)[axis])
+        before = transposed_begin(node, axis, full, output[axis])
         pads += [before, total - before]
     if min(pads) < 0:
         raise node.refuse("its output is larger than its windows", WRITER)
@@ -134,9 +124,9 @@ def resize(writer: ProgramWriter, node: Node) -> Any:
     source, output = writer.shape(node.inputs[0]), writer.shape(node.output)
     if len(source) != 4 or source[:2] != output[:2]:
         raise node.refuse("only the two spatial axes of a feature map are resized", WRITER)
-    mode = _text(node, "mode", "nearest")
-    placing = _text(node, "coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
-    rounding = _text(node, "nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")
+    mode = text(node, "mode", "nearest")
+    placing = text(node, "coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
+    rounding = text(node, "nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")
     whole = all(output[axis] % source[axis] == 0 for axis in (2, 3))
     x, name = writer.value(node.inputs[0]), writer.name(node.output)
     # By whole factors, flooring at the corner and rounding at the centre choose the same cells.
@@ -161,7 +151,7 @@ def depth_to_space(writer: ProgramWriter, node: Node) -> Any:
     """Channels to cells: DCR is MIL's depth_to_space, CRD its pixel_shuffle."""
     x, name = writer.value(node.inputs[0]), writer.name(node.output)
     block = np.int32(node.attributes["blocksize"])
-    if _text(node, "mode", "DCR") == "CRD":
+    if text(node, "mode", "DCR") == "CRD":
         return writer.mb.pixel_shuffle(x=x, upscale_factor=block, name=name)
     return writer.mb.depth_to_space(x=x, block_size=block, name=name)
 

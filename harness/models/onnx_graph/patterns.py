@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from harness.models.onnx_graph.graph import Graph, Node
+from harness.models.onnx_graph.parameters import reduce_axes
 
 
 class _Look:
@@ -75,20 +76,6 @@ def _gelu_around(look: _Look, erf: Node) -> tuple[str, Node, list[Node]] | None:
     if (operand == source and look.near(rest, 0.5)) or (look.near(operand, 0.5) and rest == source):
         return source, second, [scaled, erf, plus, first, second]
     return None
-
-
-def reduce_axes(graph: Graph, node: Node) -> list[int]:
-    """The axes of a Reduce node, non-negative and sorted; all of them where it names none."""
-    rank = graph.types[node.inputs[0]].rank
-    axes = node.attributes.get("axes")
-    if axes is None and node.input(1):
-        value = graph.constant(node.input(1))
-        if value is None:
-            raise node.refuse("its axes are not constants")
-        axes = value.reshape(-1).tolist()
-    if axes is None or len(axes) == 0:
-        return [] if node.attributes.get("noop_with_empty_axes", 0) else list(range(rank))
-    return sorted(int(axis) % rank for axis in axes)
 
 
 def match_layer_norm(graph: Graph) -> None:

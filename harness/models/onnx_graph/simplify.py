@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.models.onnx_graph.graph import Array, Graph, Node
+from harness.models.onnx_graph.parameters import pad_value, pad_widths
 from harness.models.onnx_graph.patterns import match_gelu, match_layer_norm
 
 
@@ -211,40 +212,6 @@ def _fold_pads(graph: Graph) -> None:
         node.attributes = {**node.attributes, "pads": before + after, "auto_pad": b"NOTSET"}
         node.inputs = [pad.inputs[0], *node.inputs[1:]]
         graph.remove([pad])
-
-
-def pad_widths(graph: Graph, node: Node) -> list[tuple[int, int]]:
-    """(before, after) for every axis of a Pad node; both ways in which opsets say them."""
-    rank = graph.types[node.inputs[0]].rank
-    if node.opset < 11:
-        flat = [int(v) for v in node.attributes.get("pads", node.attributes.get("paddings", ()))]
-    else:
-        value = graph.constant(node.input(1))
-        if value is None:
-            raise node.refuse("its widths are not constants")
-        flat = [int(v) for v in value.reshape(-1)]
-    axes = list(range(rank))
-    if node.input(3):
-        chosen = graph.constant(node.input(3))
-        if chosen is None:
-            raise node.refuse("its axes are not constants")
-        axes = [int(v) % rank for v in chosen.reshape(-1)]
-    widths = [(0, 0)] * rank
-    for position, axis in enumerate(axes):
-        widths[axis] = (flat[position], flat[position + len(axes)])
-    return widths
-
-
-def pad_value(graph: Graph, node: Node) -> float:
-    """The constant that a Pad node fills with."""
-    if node.opset < 11:
-        return float(node.attributes.get("value", 0.0))
-    if node.input(2) is None:
-        return 0.0
-    value = graph.scalar(node.input(2))
-    if value is None:
-        raise node.refuse("its value is not a constant")
-    return value
 
 
 def _pool_and_flatten(graph: Graph) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.models.onnx_graph.graph import Node
-from harness.models.onnx_graph.patterns import reduce_axes
+from harness.models.onnx_graph.parameters import reduce_axes, softmax_axis
 from harness.models.tflite_writer.flatbuffer import Tensor
 from harness.models.tflite_writer.writer import NHWC_AXIS, Handler, TensorLayout, Writer
 
@@ -58,10 +58,7 @@ def softmax(writer: Writer, node: Node) -> None:
     """SOFTMAX over the last axis; over channels where the value is a feature map in NHWC."""
     name = node.inputs[0]
     shape = writer.shape(name)
-    axis = node.attributes.get("axis", -1 if node.opset >= 13 else 1) % len(shape)
-    # Before opset 13 the axes from `axis` on were one: alike only if all but one of them have size 1.
-    if node.opset < 13 and any(size != 1 for size in shape[axis + 1 :]):
-        raise node.refuse("its old form over several axes is not written", "The TFLite writer")
+    axis = softmax_axis(writer.graph, node)
     code = "SOFTMAX" if node.op == "Softmax" else "LOG_SOFTMAX"
     options = ("SoftmaxOptions", {"beta": 1.0}) if node.op == "Softmax" else ("LogSoftmaxOptions", {})
     if len(shape) == 4 and axis == 1:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.models.onnx_graph.graph import Array, Node
-from harness.models.onnx_graph.simplify import pad_value, pad_widths
+from harness.models.onnx_graph.graph import Node
+from harness.models.onnx_graph.parameters import constant_input, pad_value, pad_widths, slice_bounds, text
 from harness.models.tflite_writer.elementwise import common_layout
 from harness.models.tflite_writer.writer import TO_NCHW, TO_NHWC, Handler, TensorLayout, Writer
 
@@ -45,38 +45,9 @@ def concat(writer: Writer, node: Node) -> None:
     writer.emit("CONCATENATION", inputs, [writer.make(node.output, layout)], ("ConcatenationOptions", {"axis": axis}))
 
 
-def _constant_input(writer: Writer, node: Node, index: int, what: str) -> Array | None:
-    if node.input(index) is None:
-        return None
-    value = writer.graph.constant(node.inputs[index])
-    if value is None:
-        raise node.refuse(f"its {what} are not constants", "The TFLite writer")
-    return value.reshape(-1)
-
-
 def slice_(writer: Writer, node: Node) -> None:
     """SLICE, or STRIDED_SLICE where steps are larger than 1."""
-    shape = writer.shape(node.inputs[0])
-    if node.opset < 10:
-        starts, ends = np.array(node.attributes["starts"]), np.array(node.attributes["ends"])
-        axes = np.array(node.attributes.get("axes", range(len(starts))))
-        steps = np.ones(len(starts), dtype=np.int64)
-    else:
-        first, last = _constant_input(writer, node, 1, "starts"), _constant_input(writer, node, 2, "ends")
-        if first is None or last is None:
-            raise node.refuse("its starts or ends are missing", "The TFLite writer")
-        starts, ends = first, last
-        given_axes, given_steps = _constant_input(writer, node, 3, "axes"), _constant_input(writer, node, 4, "steps")
-        axes = np.arange(len(starts)) if given_axes is None else given_axes
-        steps = np.ones(len(starts), dtype=np.int64) if given_steps is None else given_steps
-    begin, size, stride = [0] * len(shape), list(shape), [1] * len(shape)
-    for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes.tolist(), steps.tolist(), strict=True):
-        if step < 1:
-            raise node.refuse("its steps are not positive", "The TFLite writer")
-        position = axis % len(shape)
-        chosen = range(shape[position])[slice(start, end, step)]
-        begin[position], size[position], stride[position] = chosen.start, len(chosen), step
-    _emit_slice(writer, node.inputs[0], node.output, begin, size, stride)
+    _emit_slice(writer, node.inputs[0], node.output, *slice_bounds(writer.graph, node))
 
 
 def _emit_slice(
@@ -140,7 +111,7 @@ def expand(writer: Writer, node: Node) -> None:
 
 def tile(writer: Writer, node: Node) -> None:
     """TILE."""
-    repeats = _constant_input(writer, node, 1, "repeats")
+    repeats = constant_input(writer.graph, node, 1, "repeats")
     if repeats is None:
         raise node.refuse("its repeats are missing", "The TFLite writer")
     inputs = [writer.want(node.inputs[0]), writer.integers(repeats.tolist())]
@@ -149,8 +120,7 @@ def tile(writer: Writer, node: Node) -> None:
 
 def pad(writer: Writer, node: Node) -> None:
     """PAD, PADV2 or MIRROR_PAD."""
-    mode = node.attributes.get("mode", b"constant")
-    mode = mode.decode() if isinstance(mode, bytes) else mode
+    mode = text(node, "mode", "constant")
     widths = pad_widths(writer.graph, node)
     if mode not in ("constant", "reflect") or any(min(width) < 0 for width in widths):
         raise node.refuse(f"the mode {mode} or a negative width has no counterpart", "The TFLite writer")

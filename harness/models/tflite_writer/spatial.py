@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.models.onnx_graph.graph import Node
+from harness.models.onnx_graph.parameters import text, transposed_begin
 from harness.models.tflite_writer.flatbuffer import ACTIVATIONS, SAME, VALID, Tensor
 from harness.models.tflite_writer.writer import Handler, Writer
 
@@ -61,8 +62,7 @@ def windows(writer: Writer, node: Node, kernel: tuple[int, ...]) -> list[Window]
     strides = node.attributes.get("strides", [1, 1])
     dilations = node.attributes.get("dilations", [1, 1])
     pads = list(node.attributes.get("pads", [0, 0, 0, 0]))
-    auto = node.attributes.get("auto_pad", b"NOTSET")
-    auto = auto.decode() if isinstance(auto, bytes) else auto
+    auto = text(node, "auto_pad", "NOTSET")
     found = []
     for axis in range(2):
         extent = (kernel[axis] - 1) * dilations[axis] + 1
@@ -147,7 +147,7 @@ def conv_transpose(writer: Writer, node: Node) -> None:
     begins, fulls = [], []
     for axis in range(2):
         full = (source_shape[axis + 2] - 1) * strides[axis] + weights.shape[axis + 2]
-        begins.append(_transposed_begin(node, axis, full, out_shape[axis + 2]))
+        begins.append(transposed_begin(node, axis, full, out_shape[axis + 2]))
         fulls.append(full)
     if any(begin < 0 or begin + out_shape[axis + 2] > fulls[axis] for axis, begin in enumerate(begins)):
         raise node.refuse("its output padding exceeds its padding", "The TFLite writer")
@@ -177,20 +177,6 @@ def conv_transpose(writer: Writer, node: Node) -> None:
     if cropped:
         begin = writer.integers([0, *begins, 0])
         writer.emit("SLICE", [target, begin, writer.integers(output.shape)], [output], ("SliceOptions", {}))
-
-
-def _transposed_begin(node: Node, axis: int, full: int, out: int) -> int:
-    """How many cells ONNX cuts before the output of a transposed convolution."""
-    auto = node.attributes.get("auto_pad", b"NOTSET")
-    auto = auto.decode() if isinstance(auto, bytes) else auto
-    total = full + int(node.attributes.get("output_padding", [0, 0])[axis]) - out
-    if auto == "SAME_UPPER":
-        return total // 2
-    if auto == "SAME_LOWER":
-        return total - total // 2
-    if node.attributes.get("output_shape"):
-        return total // 2  # the specification's default split for an explicit output shape
-    return int(node.attributes.get("pads", [0, 0, 0, 0])[axis])
 
 
 def max_pool(writer: Writer, node: Node) -> None:
@@ -268,9 +254,9 @@ def resize(writer: Writer, node: Node) -> None:
     source_shape, out_shape = writer.shape(node.inputs[0]), writer.shape(node.output)
     if len(source_shape) != 4 or source_shape[:2] != out_shape[:2]:
         raise node.refuse("only the two spatial axes of a feature map are resized", "The TFLite writer")
-    mode = _text(node, "mode", "nearest")
-    place_by = _text(node, "coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
-    rounding = _text(node, "nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")
+    mode = text(node, "mode", "nearest")
+    place_by = text(node, "coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
+    rounding = text(node, "nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")
     whole = all(out_shape[a] % source_shape[a] == 0 for a in (2, 3))
     if mode == "nearest":
         floors = place_by == "asymmetric" and rounding == "floor"
@@ -292,14 +278,9 @@ def resize(writer: Writer, node: Node) -> None:
     writer.emit(code, [source, writer.integers(out_shape[2:])], [writer.make(node.output, "nhwc")], options, version)
 
 
-def _text(node: Node, key: str, default: str) -> str:
-    value = node.attributes.get(key, default)
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
 def depth_to_space(writer: Writer, node: Node) -> None:
     """DEPTH_TO_SPACE; TFLite's order of channels is ONNX's DCR."""
-    if _text(node, "mode", "DCR") != "DCR":
+    if text(node, "mode", "DCR") != "DCR":
         raise node.refuse("the mode CRD has no counterpart", "The TFLite writer")
     options = ("DepthToSpaceOptions", {"blockSize": node.attributes["blocksize"]})
     writer.emit("DEPTH_TO_SPACE", [writer.want(node.inputs[0], "nhwc")], [writer.make(node.output, "nhwc")], options)
