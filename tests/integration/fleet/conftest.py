@@ -88,8 +88,8 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., ApiServer]]:
     """Start the ingest API on a free port over a new SQLite store."""
     stops: list[Callable[[], None]] = []
 
-    def start(limits: Limits | None = None) -> ApiServer:
-        store = f"sqlite:///{tmp_path / f'store{len(stops)}.sqlite'}"
+    def start(limits: Limits | None = None, url: str | None = None) -> ApiServer:
+        store = url or f"sqlite:///{tmp_path / f'store{len(stops)}.sqlite'}"
         engine = open_store(store).engine
         listener = socket.create_server(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(create_app(engine, limits), log_level="critical"))

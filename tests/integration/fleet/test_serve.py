@@ -33,8 +33,9 @@ def runs(server) -> int:
         return connection.scalar(select(func.count()).select_from(Run))
 
 
-def test_a_run_is_stored_once_however_often_it_is_sent(serve, make_bundle) -> None:
-    server, bundle = serve(), make_bundle("pi5")
+def test_a_run_is_stored_once_however_often_it_is_sent(serve, make_bundle, store_url: str) -> None:
+    """On SQLite and on PostgreSQL."""
+    server, bundle = serve(url=store_url), make_bundle("pi5")
     token = server.token("pi5")
     first, second = post(server, bundle, token), post(server, bundle, token)
     run_id = json.loads(bundle.record)["run_id"]
@@ -90,8 +91,8 @@ def test_a_token_pushes_only_its_own_device(serve, make_bundle) -> None:
     assert runs(server) == 0
 
 
-def test_the_first_push_binds_the_token_to_the_uuid(serve, make_bundle) -> None:
-    server = serve()
+def test_the_first_push_binds_the_token_to_the_uuid(serve, make_bundle, store_url: str) -> None:
+    server = serve(url=store_url)
     token, mine, clone = server.token("pi5"), str(uuid.uuid4()), str(uuid.uuid4())
     assert post(server, make_bundle("pi5", mine), token).status_code == 201
     assert post(server, make_bundle("pi5", clone), token).status_code == 403  # another machine under the same name
