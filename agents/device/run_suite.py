@@ -219,6 +219,7 @@ def _measure_locked(
     from harness.environment import collect
     from harness.models.store import ModelStore
     from harness.runner.cases import CaseBuilder
+    from harness.sensors import available_meters
 
     device = this_device()
     environment = collect()
@@ -227,13 +228,23 @@ def _measure_locked(
     configuration = load_configuration()
     cache = cache_dir()
     store = ModelStore(cache, request.offline, fetching)
-    builder = CaseBuilder(folder.run_id, plan.suite, store, cache, request.offline, configuration, fetching)
+    meters = available_meters()
+    builder = CaseBuilder(folder.run_id, plan.suite, store, cache, request.offline, configuration, fetching, meters)
     cases = []
     for number, intent in enumerate(plan.intents):
         listen(Progress(0, len(plan.intents), f"preparing {number + 1} of {len(plan.intents)}: {intent.workload.name}"))
         probe = plan.probes.get((intent.backend, intent.target))
         cases.append(builder.build(intent, probe, backends.create(intent.backend).formats))
-    finished = run_trials(cases, plan.suite.seed, folder, plan.archive, configuration.runtimes, listen)
+    finished = run_trials(
+        cases,
+        plan.suite.seed,
+        folder,
+        plan.archive,
+        configuration.runtimes,
+        listen,
+        meters,
+        plan.suite.energy_idle_s,
+    )
     _, bundle = assemble_run(
         cases,
         folder,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,11 +12,13 @@ from backends.base import TargetStatus
 from harness.artifacts import ModelFile, Port
 from harness.canonical import digest_of
 from harness.datasets import Dataset, LatencyPool, latency_samples, open_dataset
+from harness.energy import meter_of
 from harness.errors import ModelError
 from harness.models.progress import Progress
 from harness.models.store import ModelStore
 from harness.records import Artifact, Case
 from harness.runner.plan import CPU_TARGETS, Intent
+from harness.sensors import MeterStatus
 from harness.suites.definition import Suite
 from harness.tasks.base import Sample
 from harness.worker.job import Job, JobModel
@@ -56,6 +58,7 @@ class PlannedCase:
     input_note: str | None = None
     accuracy_data: Dataset | None = None
     accuracy_reason: str | None = None  # why accuracy is not measured
+    energy_reason: str | None = None  # why energy is not measured
     device_name: str | None = None
 
 
@@ -71,8 +74,10 @@ class CaseBuilder:
         offline: bool,
         configuration: Configured,
         progress: Progress | None = None,
+        meters: Sequence[MeterStatus] = (),
     ) -> None:
         self._run_id = run_id
+        self._meters = meters
         self._suite = suite
         self._store = store
         self._cache = cache
@@ -113,6 +118,9 @@ class CaseBuilder:
         jobs = [("timing", number, self._timing_job(intent, model, pool)) for number in range(intent.group.trials)]
         if intent.placement:
             jobs.append(("placement", 0, self._job("placement", intent, model, pool, 1)))
+        energy_reason = self._energy_reason(intent, case)
+        if energy_reason is None:
+            jobs.append(("energy", 0, self._energy_job(intent, model, pool)))
         if intent.accuracy:
             opened = self._data(intent.workload)
             whole = self._model(intent.workload, model.artifact.format, intent.artifact_precision, 1)
@@ -130,6 +138,7 @@ class CaseBuilder:
             input_note=pool.note if pool.random and intent.workload.latency_samples != "random" else None,
             accuracy_data=data,
             accuracy_reason=accuracy_reason,
+            energy_reason=energy_reason,
             device_name=probe.device_name if probe is not None else None,
         )
 
@@ -192,6 +201,21 @@ class CaseBuilder:
     def _timing_job(self, intent: Intent, model: ModelFile, pool: LatencyPool) -> Job:
         return self._job("timing", intent, model, pool, intent.batch)
 
+    def _energy_job(self, intent: Intent, model: ModelFile, pool: LatencyPool) -> Job:
+        window_s = max(self._suite.energy_s, intent.group.duration_s)
+        group = replace(intent.group, duration_s=window_s, limit_s=max(intent.group.limit_s, window_s))
+        return self._job("energy", replace(intent, group=group), model, pool, intent.batch)
+
+    def _energy_reason(self, intent: Intent, case: Case) -> str | None:
+        """Return why the case gets no energy trial; None where it does."""
+        if not intent.workload.energy:
+            return "Not measured: this workload's data are not natural, so its power is not comparable."
+        status = meter_of(case.compute_unit, intent.device_index, self._meters)
+        if status.works:
+            return None
+        reason = f"{status.text} {status.fix or ''}".strip()
+        return reason[:1].upper() + reason[1:]
+
     def _accuracy_job(self, intent: Intent, model: ModelFile, data: Dataset) -> Job:
         task, parameters = intent.workload.task, task_parameters(intent.workload, self._store)
         return self._filled(
@@ -230,7 +254,7 @@ class CaseBuilder:
         }
         if kind == "placement":
             options["profile_dir"] = "."  # the worker's private folder is its working directory
-        if intent.scenario == "offline" and kind == "timing" and intent.backend == "openvino":
+        if intent.scenario == "offline" and kind in ("timing", "energy") and intent.backend == "openvino":
             # OpenVINO's own choice of streams depends on this hint; without it, it prepares for latency.
             options["extra"] = {"PERFORMANCE_HINT": "THROUGHPUT"}
         return Job(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.canonical import sha256_hex
-from harness.energy import not_measured
+from harness.energy import energy_of
 from harness.judgement.summary import median_ms, stability_flags, summarise_cold_start, summarise_latency
 from harness.judgement.validity import judged
 from harness.records import (
@@ -46,14 +46,7 @@ class Assembled:
     blobs: dict[str, bytes]
 
 
-def assemble(
-    planned: PlannedCase,
-    ran: Ran,
-    accuracy: Accuracy | None,
-    processors: int,
-    source: Source,
-    energy: Energy | None = None,
-) -> Assembled:
+def assemble(planned: PlannedCase, ran: Ran, accuracy: Accuracy | None, processors: int, source: Source) -> Assembled:
     """Summarise all finished trials of one case. Without a usable timing trial the figures stay None."""
     blobs: dict[str, bytes] = {}
     trials = tuple(_trial(trial, outcome, blobs) for trial, outcome in ran)
@@ -91,6 +84,7 @@ def assemble(
         if single and planned.intent.batch == 1
         else None
     )
+    energy, energy_flags = _energy(planned, ran)
     measurement = replace(
         base,
         status="ok",
@@ -100,8 +94,12 @@ def assemble(
         stages_ms=stages,
         cold_start_ms=_cold_start(good),
         memory_mb=_memory(good),
-        energy=energy or _no_energy(planned),
-        flags=(*_flags(planned, ran, effective, processors), *(stability_flags(latencies) if single else ())),
+        energy=energy,
+        flags=(
+            *_flags(planned, ran, effective, processors),
+            *(stability_flags(latencies) if single else ()),
+            *energy_flags,
+        ),
     )
     return Assembled(_judge(measurement, source), blobs)
 
@@ -176,10 +174,13 @@ def _memory(good: Sequence[Outcome]) -> Memory:
     return Memory(max(resident) / 1e6 if resident else None, max(device) if device else None)
 
 
-def _no_energy(planned: PlannedCase) -> Energy:
-    if not planned.intent.workload.energy:
-        return not_measured("Not measured: this workload's data are not natural, so its power is not comparable.")
-    return not_measured("Not measured: no power meter was read during this run.")
+def _energy(planned: PlannedCase, ran: Ran) -> tuple[Energy, tuple[Flag, ...]]:
+    outcome = next((outcome for trial, outcome in ran if trial.job.kind == "energy"), None)
+    if outcome is not None and outcome.status == "ok" and "energy" in outcome.document:
+        return energy_of(outcome.document)
+    if outcome is not None and outcome.status != "ok":
+        return Energy(None, reason=f"The energy trial failed: {outcome.reason}"), ()
+    return Energy(None, reason=planned.energy_reason or "Not measured: the run was interrupted before."), ()
 
 
 def _flags(planned: PlannedCase, ran: Ran, effective: Effective, processors: int) -> tuple[Flag, ...]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.documents import Bundle, write_run
+from harness.energy import metered
 from harness.records import Accuracy, Device, Environment, Measurement, Run, RunStatus, Source, SuiteRef
 from harness.runner.accuracy import accuracy_of, with_reference
 from harness.runner.cases import PlannedCase, PlannedTrial, pick_key
 from harness.runner.measurements import assemble
 from harness.runner.run_folder import RunFolder
 from harness.runner.trial_process import Outcome, interpreter_for, run_worker
+from harness.sensors import MeterStatus
+from harness.sensors.metering import Metering
 
 REFERENCE_BACKEND = "onnxruntime"  # its fp32 on the CPU runs the source graph as it is
 
@@ -31,7 +35,7 @@ Listener = Callable[[Progress], None]
 
 
 def ordered_trials(cases: Sequence[PlannedCase], seed: int) -> list[tuple[PlannedCase, PlannedTrial]]:
-    """Return all trials: timing in rounds, each a new random order, then placement and accuracy. The seed decides.
+    """Return all trials: timing in rounds, each a new random order, then placement, accuracy and energy. The seed decides.
 
     Rounds spread slow changes of the machine over all cases; the order keeps one case from always following another.
     """
@@ -39,7 +43,7 @@ def ordered_trials(cases: Sequence[PlannedCase], seed: int) -> list[tuple[Planne
     rounds = max((_timing(case) for case in cases), default=0)
     for number in range(rounds):
         ordered += _shuffled(_nth(cases, "timing", number), f"{seed}-timing-{number}")
-    for kind in ("placement", "accuracy"):
+    for kind in ("placement", "accuracy", "energy"):
         ordered += _shuffled(_nth(cases, kind, 0), f"{seed}-{kind}")
     return ordered
 
@@ -69,16 +73,33 @@ def run_trials(
     archive: Path,
     runtimes: Mapping[str, Path],
     listen: Listener,
+    meters: Sequence[MeterStatus] = (),
+    energy_idle_s: float = 0.0,
 ) -> bool:
-    """Run every trial that the folder does not hold yet; False when Ctrl-C ended it early. Each is kept at once."""
+    """Run every trial that the folder does not hold yet; False when Ctrl-C ended it early. Each is kept at once.
+
+    Meters are read during the energy trials only, after a stretch of idle.
+    """
     trials = ordered_trials(cases, seed)
     try:
-        for number, (case, trial) in enumerate(trials):
-            listen(Progress(number, len(trials), describe(case, trial)))
-            if folder.load(trial.key) is not None:
-                continue
-            interpreter = interpreter_for(case.intent.backend, runtimes)
-            folder.save(trial.key, run_worker(archive, interpreter, trial.job, folder.path / "work"))
+        with ExitStack() as stack:
+            metering: Metering | None = None
+            for number, (case, trial) in enumerate(trials):
+                listen(Progress(number, len(trials), describe(case, trial)))
+                if folder.load(trial.key) is not None:
+                    continue
+                metered_trial = trial.job.kind == "energy"
+                if metered_trial and metering is None:
+                    metering = stack.enter_context(Metering(meters))
+                    metering.rest(energy_idle_s)
+                interpreter = interpreter_for(case.intent.backend, runtimes)
+                outcome = run_worker(archive, interpreter, trial.job, folder.path / "work")
+                if metered_trial and metering is not None and outcome.status == "ok":
+                    unit, index = case.case.compute_unit, case.intent.device_index
+                    document = metered(outcome.document, metering, unit, index, trial.job.batch)
+                    # Its times are no latency of the case: a meter was read meanwhile.
+                    outcome = replace(outcome, document=document, files={})
+                folder.save(trial.key, outcome)
     except KeyboardInterrupt:
         return False
     listen(Progress(len(trials), len(trials), "done"))

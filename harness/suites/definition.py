@@ -50,6 +50,10 @@ class Suite:
     accuracy: tuple[str, ...] = ()  # workloads whose accuracy is measured, once per backend, target and precision
     accuracy_timeout_s: float = 600.0
     placement: bool = False  # one more trial per single-stream case, with the runtime's profiler on
+    energy_s: float = (
+        10.0  # window of an energy trial, where the machine has a meter; ten seconds are the least to rely on
+    )
+    energy_idle_s: float = 30.0  # idle before the energy trials, to be subtracted
     timeout_s: float = 120.0  # of a timing trial, beyond its window
     seed: int = 1  # of the order of cases
     workloads: Mapping[str, Workload] = field(default_factory=dict)  # the file's own

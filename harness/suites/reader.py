@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Key = tuple[str | int, ...]
 
 SUITE_KEYS = (
-    "name", "version", "title", "seed", "trials", "timeout_s", "accuracy_timeout_s", "placement", "accuracy", "targets",
-    "measure", "workload",
+    "name", "version", "title", "seed", "trials", "timeout_s", "accuracy_timeout_s", "placement", "energy_s",
+    "energy_idle_s", "accuracy", "targets", "measure", "workload",
 )  # fmt: skip
 GROUP_KEYS = (
     "scenario", "workloads", "targets", "precisions", "artifact_precision", "batches", "threads", "slots", "duration_s",
@@ -78,6 +78,8 @@ def suite_from(document: TomlFile) -> Suite:
         accuracy=_words(document, ("accuracy",), data.get("accuracy", []), known, empty=True),
         accuracy_timeout_s=_number(document, ("accuracy_timeout_s",), data.get("accuracy_timeout_s", 600), 1, 86_400),
         placement=placement,
+        energy_s=_number(document, ("energy_s",), data.get("energy_s", 10), 0.1, 86_400),
+        energy_idle_s=_number(document, ("energy_idle_s",), data.get("energy_idle_s", 30), 0, 3_600),
         timeout_s=_number(document, ("timeout_s",), data.get("timeout_s", 120), 1, 86_400),
         seed=_whole(document, ("seed",), data.get("seed", 1), 0, 2**32 - 1),
         workloads=own,

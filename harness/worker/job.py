@@ -17,7 +17,6 @@ JOB_SCHEMA = "weighbridge/job/1"
 TRIAL_SCHEMA = "weighbridge/trial/1"
 TRIAL_FILE = "trial.json"
 SPAWNED_VARIABLE = "WEIGHBRIDGE_SPAWNED_NS"  # monotonic nanoseconds, taken by the parent just before the start
-KINDS = ("timing", "accuracy", "placement", "probe")
 
 
 @dataclass(frozen=True)
