@@ -25,11 +25,13 @@ def convert(
     from harness.errors import UsageError
     from harness.models.coreml_writer.package import pack_program
     from harness.models.coreml_writer.program import build_program
-    from harness.models.onnx_graph import read_graph, simplify
+    from harness.models.onnx_graph import malformed_is_model_error, read_graph, simplify
 
     if precision not in ("fp32", "fp16"):
         raise UsageError(f"Core ML packages are written in fp32 or fp16, not in '{precision}'.")
-    graph = simplify(read_graph(onnx_bytes, batch, input_shapes))
+    graph = read_graph(onnx_bytes, batch, input_shapes)
+    with malformed_is_model_error():
+        simplify(graph)
     program, inputs, outputs = build_program(graph)
     return Converted(pack_program(program, precision, inputs, outputs), inputs, outputs)
 

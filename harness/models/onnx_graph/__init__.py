@@ -6,8 +6,8 @@ formats know as one operator).
 
 from __future__ import annotations
 
-from harness.models.onnx_graph.graph import Graph, Node, TensorType
+from harness.models.onnx_graph.graph import Graph, Node, TensorType, malformed_is_model_error
 from harness.models.onnx_graph.read import read_graph
 from harness.models.onnx_graph.simplify import simplify
 
-__all__ = ["Graph", "Node", "TensorType", "read_graph", "simplify"]
+__all__ = ["Graph", "Node", "TensorType", "malformed_is_model_error", "read_graph", "simplify"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,20 @@ TORCH_ROUTE_FIX = (
     "Use the optional torch environment for it (`runtimes.convert` in the configuration file, see docs/models.md), "
     "or bring a file that is already in the wanted format."
 )
+
+
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError)
+
+
+@contextmanager
+def malformed_is_model_error() -> Iterator[None]:
+    """A crafted or damaged graph can break any assumption about attributes: that is one sentence, too, not a traceback."""
+    try:
+        yield
+    except _MALFORMED as error:
+        raise ModelError(
+            f"The ONNX model is malformed ({type(error).__name__}: {error}).", "Check it with onnx.checker.check_model."
+        ) from error
 
 
 @dataclass(frozen=True)

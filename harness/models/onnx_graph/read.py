@@ -13,7 +13,14 @@ import numpy as np
 
 from harness.artifacts import Port
 from harness.errors import ModelError
-from harness.models.onnx_graph.graph import TORCH_ROUTE_FIX, Array, Graph, Node, TensorType
+from harness.models.onnx_graph.graph import (
+    TORCH_ROUTE_FIX,
+    Array,
+    Graph,
+    Node,
+    TensorType,
+    malformed_is_model_error,
+)
 
 MAX_FILE_BYTES = 2**31 - 1  # protobuf's own limit
 MAX_NODES = 50_000
@@ -73,14 +80,16 @@ def read_graph(onnx_bytes: bytes, batch: int, input_shapes: Mapping[str, tuple[i
         raise ModelError(f"A weight of the ONNX model cannot be read: {error}.", "Check the file.") from error
     types = {name: TensorType(value.dtype, tuple(value.shape)) for name, value in constants.items()}
 
-    pinned = _pin_inputs(model, set(constants), batch, input_shapes or {})
+    with malformed_is_model_error():
+        pinned = _pin_inputs(model, set(constants), batch, input_shapes or {})
     types.update(pinned)
     inputs = list(pinned)
 
     graph = Graph([], constants, types, inputs, [value.name for value in model.graph.output])
     folder = _Folder(graph, model, opsets)
-    for index, proto in enumerate(model.graph.node):
-        folder.take(proto, index)
+    with malformed_is_model_error():
+        for index, proto in enumerate(model.graph.node):
+            folder.take(proto, index)
     for name in graph.outputs:
         if name in graph.constants:
             raise ModelError(f"Output '{name}' of the ONNX model is a constant.", TORCH_ROUTE_FIX)
@@ -98,7 +107,8 @@ def read_ends(
     from onnx import helper
 
     model = parse_model(onnx_bytes)
-    pinned = _pin_inputs(model, {item.name for item in model.graph.initializer}, batch, input_shapes)
+    with malformed_is_model_error():
+        pinned = _pin_inputs(model, {item.name for item in model.graph.initializer}, batch, input_shapes)
     for value in model.graph.input:
         if value.name in pinned:
             value.CopyFrom(_value_info(value.name, pinned[value.name]))

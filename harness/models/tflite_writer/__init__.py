@@ -18,13 +18,15 @@ def convert(onnx_bytes: bytes, batch: int = 1, input_shapes: Mapping[str, tuple[
     `input_shapes` pins inputs by name (ONNX order, NCHW; 0 stands for the batch). The same arguments give the same
     bytes. ModelError names an operator and node that cannot be written.
     """
-    from harness.models.onnx_graph import read_graph, simplify
+    from harness.models.onnx_graph import malformed_is_model_error, read_graph, simplify
     from harness.models.tflite_writer.fusion import fuse_for_tflite
     from harness.models.tflite_writer.writer import write
 
-    graph = simplify(read_graph(onnx_bytes, batch, input_shapes))
-    fuse_for_tflite(graph)
-    return write(graph)
+    graph = read_graph(onnx_bytes, batch, input_shapes)
+    with malformed_is_model_error():
+        simplify(graph)
+        fuse_for_tflite(graph)
+        return write(graph)
 
 
 __all__ = ["Converted", "convert"]

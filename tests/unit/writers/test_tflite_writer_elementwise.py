@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
@@ -197,6 +198,27 @@ def test_a_small_file_cannot_make_a_huge_constant(net: Callable[..., bytes]) -> 
     data = net(nodes, {"x": values(2)}, {"s": np.array([2**20, 2**20])})
     with pytest.raises(ModelError, match="'bomb': it computes a constant of more than 512 MB"):
         tflite_writer.convert(data)
+
+
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_damaged_files_convert_or_are_refused(net: Callable[..., bytes], data: st.DataObject) -> None:
+    damaged = bytearray(_small(net))
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(ModelError):
+        tflite_writer.convert(bytes(damaged))
+
+
+def test_an_attribute_that_a_node_must_have_is_missed_in_one_sentence(net: Callable[..., bytes]) -> None:
+    model = onnx.load_model_from_string(
+        net([helper.make_node("Concat", ["x", "x"], ["y"], axis=0)], {"x": values(2, 3)})
+    )
+    model.graph.node[0].attribute[0].name = "axes"
+    with pytest.raises(ModelError, match="Concat"):
+        tflite_writer.convert(model.SerializeToString())
 
 
 def test_weights_outside_the_file_are_not_followed(net: Callable[..., bytes]) -> None:
