@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,9 +120,7 @@ class HttpSink:
         try:
             return retrying(self._ask_once, method, path, **content)
         except _PassingFault as fault:
-            raise TransportError(
-                f"{self.url} cannot be reached: {fault}.", "The runs stay in the spool; `weigh push` sends them later."
-            ) from fault
+            raise TransportError(f"{self.url} cannot be reached: {fault}.") from fault
 
     def _ask_once(self, method: str, path: str, **content: Any) -> httpx.Response:
         import httpx
@@ -134,7 +133,7 @@ class HttpSink:
                     f"{self.url} shows a certificate that cannot be verified ({error}).",
                     "For a certificate authority of your own, set SSL_CERT_FILE to its certificate.",
                 ) from error
-            raise _PassingFault(str(error) or type(error).__name__) from error
+            raise _PassingFault(_why(error)) from error
         except httpx.InvalidURL as error:
             raise UsageError(f"{self.url!r} is not an address: {error}.") from error
         if answer.status_code in _PASSING_STATUS:
@@ -198,6 +197,11 @@ def deliver(
         except WeighbridgeError as error:
             yield Delivery(run_id, reason=str(error))
         seen()
+
+
+def _why(error: Exception) -> str:
+    """The reason without the number that the system gives it."""
+    return re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
 
 
 def _is_loopback(host: str) -> bool:

@@ -37,7 +37,7 @@ def push(
     spool = Spool(spool_dir())
     waiting = spool.pending()
     if pending:
-        _print([{"run_id": run_id, "sent": False, "reason": "waiting"} for run_id in waiting], as_json)
+        _print([{"run_id": run_id, "sent": None, "reason": "waits in the spool"} for run_id in waiting], as_json)
         return
     before = spool.damaged()
     for name in before:
@@ -87,7 +87,9 @@ def _print(outcome: list[dict[str, Any]], as_json: bool) -> None:
         typer.echo(json.dumps(outcome, indent=2))
         return
     for item in outcome:
-        if item["sent"]:
+        if item["sent"] is None:
+            typer.echo(f"{item['run_id']}  waits")
+        elif item["sent"]:
             typer.echo(f"{item['run_id']}  sent{'' if item['new'] else ' (it was there already)'}")
         else:
             typer.echo(f"{item['run_id']}  not sent: {item['reason']}")
