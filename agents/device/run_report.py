@@ -80,7 +80,8 @@ def complaints(run: Run, selection: Selection) -> list[str]:
         found.append(f"{len(broken)} of {len(run.measurements)} cases failed or are invalid; the reasons are above.")
     lost = [t for m in run.measurements for t in m.trials if t.status == "failed" and m.status == "ok"]
     if lost:
-        found.append(f"{len(lost)} trials beside the timing failed: {lost[0].reason}")
+        trials = "trial" if len(lost) == 1 else "trials"
+        found.append(f"{len(lost)} {trials} beside the timing failed: {lost[0].reason}")
     asked = (("backend", selection.backends), ("target", selection.targets), ("workload", selection.workloads))
     reasons: dict[str, list[str]] = {}
     for kind, names in asked:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError, WeighbridgeError
@@ -91,9 +92,8 @@ def plan_run(request: RunRequest, document: TomlFile | None = None) -> Plan:
     intents = tuple(expand(suite, workloads, request.selection, targets, processors))
     archive = worker_archive(cache_dir())
     places = [(intent.backend, intent.target) for intent in intents if intent.runs]
-    probes = probe_targets(
-        archive, cache_dir() / "probes", places, configuration.runtimes, request.selection.device_index
-    )
+    with TemporaryDirectory(prefix="weighbridge-probe-") as folder:
+        probes = probe_targets(archive, Path(folder), places, configuration.runtimes, request.selection.device_index)
     return Plan(suite, document, intents, probes, processors, archive)
 
 

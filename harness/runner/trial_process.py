@@ -48,8 +48,11 @@ def run_worker(archive: Path, interpreter: Path, job: Job, folder: Path) -> Outc
 
     A crash, a hang or a garbled result is an outcome with a reason. KeyboardInterrupt stops the worker and is raised again.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    private = Path(tempfile.mkdtemp(prefix=f"{job.kind}-", dir=folder))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        private = Path(tempfile.mkdtemp(prefix=f"{job.kind}-", dir=folder))
+    except OSError as error:
+        return Outcome("failed", f"The worker's folder cannot be made in {folder}: {error.strerror or error}.")
     try:
         job = replace(job, out_dir=str(private))
         job_file = private / "job.json"

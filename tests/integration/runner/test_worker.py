@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -160,9 +159,8 @@ def test_labels_stay_with_the_parent(timing_job: Job, tmp_path: Path) -> None:
     assert "the answer" not in (tmp_path / "job.json").read_text()
 
 
-def test_nothing_is_left_when_the_parent_has_no_privilege_to_write(
-    archive: Path, timing_job: Job, tmp_path: Path
-) -> None:
-    work = tmp_path / "work"
-    run_worker(archive, HERE, timing_job, work)
-    assert os.listdir(work) == []
+def test_a_folder_that_cannot_be_made_is_a_reason(archive: Path, timing_job: Job, tmp_path: Path) -> None:
+    (tmp_path / "work").write_text("a file")
+    outcome = run_worker(archive, HERE, timing_job, tmp_path / "work")
+    assert outcome.status == "failed"
+    assert outcome.reason == f"The worker's folder cannot be made in {tmp_path}/work: File exists."
