@@ -41,7 +41,9 @@ def choices(
 ) -> tuple[str, ...]:
     """Any of `options`; none means all, and is left out of the address."""
     _read(key, lambda asked: list(dict.fromkeys(asked)))
-    st.session_state[key] = [value for value in st.session_state[key] if value in options]
+    known = [value for value in st.session_state[key] if value in options]
+    if known != st.session_state[key]:  # a needless assignment would overrule what the reader chooses at this moment
+        st.session_state[key] = known
     chosen = st.multiselect(label, list(options), key=key, format_func=shown, placeholder=placeholder, **more)
     _write(key, list(chosen))
     return tuple(chosen)

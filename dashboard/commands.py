@@ -28,18 +28,22 @@ def dashboard(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
 ) -> None:
     """Show the stored results in a browser: tables, comparisons, and each number's provenance."""
+    import signal
     from importlib.util import find_spec
 
     from harness.errors import UsageError
 
     if find_spec("streamlit") is None:
         raise UsageError(
-            "The dashboard needs Streamlit, which is not installed.", "pip install 'weighbridge[dashboard]'"
+            "The dashboard needs Streamlit, which is not installed.",
+            "Install it with: pip install 'weighbridge[dashboard]'.",
         )
 
     from dashboard import launch
     from harness.folders import default_store
 
+    # A service manager ends this process only; the server must not outlive it.
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     server = launch.start(store or default_store(), host, port)
     address = launch.reachable_address(host, port)
     try:
@@ -52,7 +56,6 @@ def dashboard(
             webbrowser.open(address)
         status = server.wait()
     except KeyboardInterrupt:
-        launch.stop(server)
         typer.echo("Stopped.")
         return
     finally:

@@ -60,9 +60,7 @@ def overview_grid(comparison: Comparison) -> Grid:
     for section in comparison.sections:
         metric = headline_metric(section.scenario)
         headers.append(f"{scenario_title(section.scenario)}: {METRIC_TITLES[metric]}")
-        if metric == "p50":
-            headers.append(f"{scenario_title(section.scenario)}: {METRIC_TITLES['p90']}")
-        headers.append(f"{scenario_title(section.scenario)}: {TO_BASELINE}")
+        headers.append(f"{scenario_title(section.scenario)} {TO_BASELINE}")
     headers += [METRIC_TITLES["energy"], METRIC_TITLES["accuracy"], "Source"]
     rows = tuple(_overview_row(comparison, system) for system in comparison.systems)
     return Grid(tuple(headers), rows, frozenset(headers[2:-1]))
@@ -106,8 +104,6 @@ def _overview_row(comparison: Comparison, system: System) -> tuple[str, ...]:
         entry = next((item for item in entries if item.gap is None), entries[0])
         metric = headline_metric(section.scenario)
         cells.append(_cell(entry, metric) + _batch_note(entry, entries))
-        if metric == "p50":
-            cells.append(_cell(entry, "p90") if entry.gap is None else "")
         cells.append(_headline_ratio(entry))
         energies += [figure for figure in [entry.figure("energy")] if figure is not None]
         accuracies += [figure for figure in [entry.figure("accuracy")] if figure is not None]

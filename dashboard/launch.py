@@ -66,10 +66,10 @@ def server_command(host: str, port: int) -> list[str]:
 
 
 def server_environment(store: str, host: str, base: Mapping[str, str]) -> dict[str, str]:
-    """The server's environment: the store, and on a loopback address only requests for that address (DNS rebinding)."""
-    environment = {**base, STORE_VARIABLE: store}
+    """The server's environment: the store, and settings that the oldest Streamlit we run with would refuse as options."""
+    environment = {**base, STORE_VARIABLE: store, "STREAMLIT_THEME_PADDING_TOP": "1.5rem"}
     if host in LOOPBACK:
-        # By environment, because versions of Streamlit that lack this setting refuse it as an option.
+        # Only requests made to this very address: a foreign name that points here (DNS rebinding) is refused.
         environment["STREAMLIT_SERVER_ALLOWED_HOSTS"] = "localhost 127.0.0.1 ::1"
     return environment
 
@@ -93,7 +93,10 @@ def start(store: str, host: str, port: int) -> subprocess.Popen[bytes]:
     """Start the server and return once it answers. Raises UsageError (port), NotDone (it ended, or does not answer)."""
     check_port(host, port)
     server = subprocess.Popen(
-        server_command(host, port), env=server_environment(store, host, os.environ), stdin=subprocess.DEVNULL
+        server_command(host, port),
+        env=server_environment(store, host, os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # its banner; what goes wrong comes on standard error
     )
     try:
         _wait_until_it_answers(server, host, port)

@@ -29,13 +29,18 @@ def body(view: data.View) -> None:
             "weigh import reference",
         )
         return
-    family, rows = _family(view, families)
+    places = st.columns([2, 3, 3])
+    with places[0]:
+        family, rows = _family(view, families)
     systems = systems_of(rows)
     preferred = default_baseline(rows)
     if preferred is None:
         empty(f"No measurement of the family {plain(family)} can be shown: its runs are marked as bad.")
         return
-    baseline, chosen = _systems(systems, preferred)
+    with places[1]:
+        baseline = _baseline(systems, preferred)
+    with places[2]:
+        chosen = _beside(systems)
     comparison = compare(rows, baseline.id, [system.id for system in chosen] or None)
     address.link_to_view(family=family, baseline=baseline.id)
     if len(systems) == 1:
@@ -56,31 +61,29 @@ def _family(view: data.View, families: Sequence[str]) -> tuple[str, list[ResultR
     hardware = {name: {row.hardware_model for row in rows if row.family == name} for name in families}
     preferred = max(families, key=lambda name: len(hardware[name]))
     titles = {row.family: row.workload_title for row in rows if row.workload_title}
-    left, _ = st.columns([1, 1])
-    with left:
-        family = address.choice(
-            "Workload family",
-            families,
-            "family",
-            preferred,
-            help=", ".join(sorted(f"{name}: {plain(title)}" for name, title in titles.items())) or None,
-        )
+    family = address.choice(
+        "Workload family",
+        families,
+        "family",
+        preferred,
+        help=", ".join(sorted(f"{name}: {plain(title)}" for name, title in titles.items())) or None,
+    )
     wanted = Filter(families=(family,), newest_only=True, limit=data.COMPARE_LIMIT)
     return family, data.results(view.key, view.version, wanted)
 
 
-def _systems(systems: Sequence[System], preferred: System) -> tuple[System, list[System]]:
+def _baseline(systems: Sequence[System], preferred: System) -> System:
     by_id = {system.id: system for system in systems}
+    return by_id[
+        address.choice("Baseline", tuple(by_id), "baseline", preferred.id, lambda identity: by_id[identity].label)
+    ]
 
-    def shown(identity: str) -> str:
-        return f"{by_id[identity].label} ({by_id[identity].source})"
 
-    left, right = st.columns([1, 1])
-    with left:
-        baseline = address.choice("Baseline", tuple(by_id), "baseline", preferred.id, shown)
-    with right:
-        chosen = address.choices("Beside it", tuple(by_id), "system", shown, "all systems of the family")
-    return by_id[baseline], [by_id[identity] for identity in chosen]
+def _beside(systems: Sequence[System]) -> list[System]:
+    by_id = {system.id: system for system in systems}
+    everything = "all systems of the family"
+    chosen = address.choices("Beside it", tuple(by_id), "system", lambda identity: by_id[identity].label, everything)
+    return [by_id[identity] for identity in chosen]
 
 
 def _overview(comparison: Comparison) -> None:

@@ -275,7 +275,8 @@ def test_a_page_of_another_host_cannot_talk_to_the_server(serve: Callable[[str],
     assert status(Host=f"127.0.0.1:{address.port}", Origin="http://evil.example") == 403
 
 
-def test_the_command_starts_says_where_and_stops_at_ctrl_c(one_run_store: Any, free_port: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["Ctrl-C", "SIGTERM"])
+def test_the_command_starts_says_where_and_stops(way: str, one_run_store: Any, free_port: int, tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",
@@ -304,7 +305,10 @@ def test_the_command_starts_says_where_and_stops_at_ctrl_c(one_run_store: Any, f
         assert refused.returncode == 2
         assert f"Port {free_port} of 127.0.0.1 is already in use." in refused.stderr
         sleep(0.5)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the command and to its server
+        if way == "Ctrl-C":
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the command and to its server
+        else:
+            process.send_signal(signal.SIGTERM)  # as a service manager may do: to the command only
         output, _ = process.communicate(timeout=20)
     finally:
         if process.poll() is None:

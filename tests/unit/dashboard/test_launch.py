@@ -93,6 +93,17 @@ def test_the_address_to_type(host: str, address: str) -> None:
     assert launch.reachable_address(host, 80) == address
 
 
+def test_without_streamlit_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    from dashboard.commands import dashboard
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "streamlit" else found(name))
+    with pytest.raises(UsageError, match=r"needs Streamlit.*pip install 'weighbridge\[dashboard\]'"):
+        dashboard()
+
+
 def test_the_commands_load_neither_streamlit_nor_pandas_nor_sqlalchemy() -> None:
     program = (
         "import sys, typer; from dashboard.commands import register; register(typer.Typer());"
