@@ -1,4 +1,4 @@
-"""A bundle as one file: a ZIP without compression, `run.json` and `blobs/<sha256>`. The blobs are packed already.
+"""A bundle as one file: a ZIP without compression, laid out like a spool's entry. The blobs are packed already.
 
 Read as untrusted: only these names, sizes limited before anything is read, every blob checked against its name.
 """
@@ -10,6 +10,7 @@ import os
 import zipfile
 from pathlib import Path
 
+from agents.device.spool import BLOBS, RECORD, SUMS
 from harness.canonical import sha256_hex
 from harness.documents import MAX_RECORD_BYTES, Bundle
 from harness.errors import RecordError
@@ -21,11 +22,12 @@ _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bundle is the same file
 
 def pack(bundle: Bundle) -> bytes:
     """Return the bundle as one file's bytes."""
+    files = {RECORD: bundle.record, **{f"{BLOBS}/{digest}": data for digest, data in sorted(bundle.blobs.items())}}
+    sums = "".join(f"{sha256_hex(data)}  {name}\n" for name, data in files.items())
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo("run.json", _MOMENT), bundle.record)
-        for digest, data in sorted(bundle.blobs.items()):
-            archive.writestr(zipfile.ZipInfo(f"blobs/{digest}", _MOMENT), data)
+        for name, data in {**files, SUMS: sums.encode()}.items():
+            archive.writestr(zipfile.ZipInfo(name, _MOMENT), data)
     return buffer.getvalue()
 
 
@@ -42,24 +44,24 @@ def unpack(data: bytes) -> Bundle:
 
 def _read(archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo]) -> Bundle:
     names = [entry.filename for entry in entries]
-    if len(entries) > MAX_BLOBS or len(set(names)) != len(names) or "run.json" not in names:
-        raise RecordError("The result file is not one: it has too many entries, one twice, or no run.json.")
+    if len(entries) > MAX_BLOBS or len(set(names)) != len(names) or not {RECORD, SUMS} <= set(names):
+        raise RecordError(f"The result file is not one: too many entries, one twice, or no {RECORD} and {SUMS}.")
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
         raise RecordError("The result file is not one: an entry is compressed.")
     # Stored entries cannot hold more than the file itself, so the sizes are bounded already.
-    record = b""
-    blobs: dict[str, bytes] = {}
-    for entry in entries:
-        content = archive.read(entry)
-        folder, _, digest = entry.filename.partition("/")
-        if entry.filename == "run.json":
-            record = content
-        elif folder != "blobs" or sha256_hex(content) != digest:
-            raise RecordError(f"The result file is damaged: {entry.filename[:100]!r} is not a blob under its SHA-256.")
-        else:
-            blobs[digest] = content
+    contents = {entry.filename: archive.read(entry) for entry in entries}
+    sums = contents.pop(SUMS).decode("ascii", errors="replace")
+    if sums != "".join(f"{sha256_hex(data)}  {name}\n" for name, data in contents.items()):
+        raise RecordError(f"The result file is damaged: its contents are not those that {SUMS} lists.")
+    record = contents.pop(RECORD)
     if len(record) > MAX_RECORD_BYTES:
         raise RecordError(f"The run record has {len(record)} bytes; at most {MAX_RECORD_BYTES} are accepted.")
+    blobs = {}
+    for name, data in contents.items():
+        folder, _, digest = name.partition("/")
+        if folder != BLOBS or sha256_hex(data) != digest:
+            raise RecordError(f"The result file is damaged: {name[:100]!r} is not a blob under its SHA-256.")
+        blobs[digest] = data
     return Bundle(record, blobs)
 
 

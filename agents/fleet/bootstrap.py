@@ -51,7 +51,7 @@ def bootstrap_all(
 
         def work(device: FleetDevice) -> str:
             say(device, "connecting")
-            with Connection(device, known_hosts) as connection:
+            with Connection(device, known_hosts, stop) as connection:
                 return _bootstrap(connection, plan, wheel, Path(temporary), lambda text: say(device, text), stop)
 
         return for_each(devices, work, stop)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from agents.fleet.inventory import FleetDevice
-from harness.errors import WeighbridgeError
+from backends.base import BackendError
+from harness.errors import NotDone, WeighbridgeError
 
 Found = TypeVar("Found")
 MOST_AT_ONCE = 32
@@ -41,6 +42,8 @@ def for_each(
             return Outcome(device, work(device))
         except WeighbridgeError as error:
             return Outcome(device, error=error)
+        except BackendError as error:
+            return Outcome(device, error=NotDone(error.what, error.fix))
 
     pressed = False
     with ThreadPoolExecutor(max_workers=min(MOST_AT_ONCE, max(1, len(devices)))) as pool:

@@ -123,7 +123,8 @@ def start(
             return _judged(desk, entry, look)
     except ledger.Moved:
         raise
-    except (WeighbridgeError, OSError, Stopped) as error:
+    except Exception as error:
+        # Whatever it was: a device on which nothing was started must not stay leased.
         if not launched or isinstance(error, NothingStarted):
             state = "CANCELLED" if isinstance(error, Stopped) else "FAILED"
             ledger.move(desk.engine, entry, state, last_error=str(error) or "stopped before the launch")

@@ -6,7 +6,6 @@ and the other learns it.
 
 from __future__ import annotations
 
-import getpass
 import platform
 import uuid
 from collections.abc import Collection
@@ -18,6 +17,7 @@ from sqlalchemy import Engine, func, select
 
 from agents.fleet.inventory import FleetDevice
 from agents.fleet.states import NEXT
+from agents.fleet.user import user_name
 from db.schema import LIVE_STATES, Dispatch
 from db.transactions import reading, writing
 from harness.errors import NotDone, StoreError
@@ -78,7 +78,7 @@ def queue(engine: Engine, device: FleetDevice, suite: str, request: dict[str, An
         host=device.address,
         suite=suite,
         request=request,
-        requested_by=f"{getpass.getuser()}@{platform.node()}",
+        requested_by=f"{user_name()}@{platform.node()}",
         state="QUEUED",
         created_at=now,
         updated_at=now,

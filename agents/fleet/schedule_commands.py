@@ -134,7 +134,7 @@ def _place(kind: str | None, system: bool) -> Any:
         raise UsageError(f"There is no scheduler {chosen!r}.", f"Known are {', '.join(installing.KINDS)}.")
     if chosen == "cron" and system:
         raise UsageError("A cron entry is installed for a user.", "Leave --system out, or use --kind systemd.")
-    return installing.Place(chosen, system)  # type: ignore[arg-type]
+    return installing.Place(chosen, system)
 
 
 def _name(name: str) -> str:

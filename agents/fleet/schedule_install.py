@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from agents.fleet.schedule_units import (
     merged_crontab,
     systemd_units,
 )
+from agents.fleet.user import user_name
 from harness.errors import NotDone, UsageError
 from harness.folders import config_dir, state_dir
 
@@ -65,7 +65,7 @@ def secrets_file() -> Path:
 def rendered(repeated: Repeated, place: Place) -> dict[str, str]:
     """Return what would be installed: file name -> text."""
     if place.kind == "systemd":
-        return systemd_units(repeated, getpass.getuser() if place.system else None)
+        return systemd_units(repeated, user_name() if place.system else None)
     if place.kind == "launchd":
         name = f"{launchd_label(repeated.name)}.plist"
         return {name: launchd_plist(repeated, state_dir() / "logs").decode()}
@@ -121,7 +121,7 @@ def next_steps(repeated: Repeated, place: Place) -> list[str]:
             f"See it:  {scope} list-timers {repeated.unit}.timer",
         ]
         if not place.system:
-            lines.append(f"To run while nobody is logged in:  sudo loginctl enable-linger {getpass.getuser()}")
+            lines.append(f"To run while nobody is logged in:  sudo loginctl enable-linger {user_name()}")
         return lines
     label = launchd_label(repeated.name)
     folder = folder_of(place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shlex
+import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -59,8 +60,10 @@ class Completed:
 class Connection:
     """An open connection; use it as a context manager. Every method raises TransportError, and none waits for ever."""
 
-    def __init__(self, device: FleetDevice, known_hosts: Path) -> None:
+    def __init__(self, device: FleetDevice, known_hosts: Path, stop: threading.Event | None = None) -> None:
+        """Connect. When `stop` is set, a command that is waited for is given up."""
         self.device = device
+        self._stop = stop
         self._client = connect(device, known_hosts)
         self._sftp: paramiko.SFTPClient | None = None
         self._home: str | None = None
@@ -95,7 +98,7 @@ class Connection:
                 channel.settimeout(timeout_s)
                 channel.exec_command(line)
                 channel.shutdown_write()
-                return _drain(channel, deadline, self.device.name, arguments[0])
+                return _drain(channel, deadline, self.device.name, arguments[0], self._stop)
             finally:
                 channel.close()
         except (OSError, EOFError, paramiko.SSHException) as error:
@@ -310,7 +313,9 @@ def _blocks(source: Path | bytes) -> Any:
             yield block
 
 
-def _drain(channel: paramiko.Channel, deadline: float, name: str, command: str) -> Completed:
+def _drain(
+    channel: paramiko.Channel, deadline: float, name: str, command: str, stop: threading.Event | None
+) -> Completed:
     """Read both streams until the command ends: an unread stream would fill its window and stop the command for ever."""
     streams: dict[str, list[bytes]] = {"out": [], "err": []}
     total = 0
@@ -332,6 +337,8 @@ def _drain(channel: paramiko.Channel, deadline: float, name: str, command: str) 
             return Completed(channel.recv_exit_status(), b"".join(streams["out"]), b"".join(streams["err"]))
         if channel.closed and not moved and not channel.exit_status_ready():
             raise TransportError(f"The connection to {name} broke while {command!r} ran.")
+        if stop is not None and stop.is_set():
+            raise TransportError(f"Stopped while {command!r} ran on {name}.", "It may still be running there.")
         if time.monotonic() > deadline:
             raise TransportError(f"On {name}, {command!r} did not end in time.", "It may still be running there.")
         pause = 0.002 if moved else min(pause * 1.5, 0.1)

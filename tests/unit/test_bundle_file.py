@@ -34,16 +34,28 @@ def archive(*entries: tuple[str, bytes], compression: int = zipfile.ZIP_STORED) 
     return buffer.getvalue()
 
 
+def listed(*entries: tuple[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    """With a list of checksums that is right."""
+    sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in entries)
+    return archive(*entries, ("SHA256SUMS", sums.encode()), compression=compression)
+
+
+def test_a_file_with_a_right_list_is_read() -> None:
+    assert unpack(listed(("run.json", b"{}"))) == Bundle(b"{}", {})
+
+
 @pytest.mark.parametrize(
     "data",
     [
         b"",
         b"not a zip",
         archive(("other", b"x")),
-        archive(("run.json", b"{}"), ("blobs/../../etc/passwd", b"x")),
-        archive(("run.json", b"{}"), ("blobs/" + "0" * 64, b"x")),
-        archive(("run.json", b"{}"), ("notes.txt", b"x")),
-        archive(("run.json", bytes(10_000_000)), compression=zipfile.ZIP_DEFLATED),  # a bomb in the making
+        archive(("run.json", b"{}")),
+        listed(("run.json", b"{}"), ("blobs/../../etc/passwd", b"x")),
+        listed(("run.json", b"{}"), ("blobs/" + "0" * 64, b"x")),
+        listed(("run.json", b"{}"), ("notes.txt", b"x")),
+        listed(("other.json", b"{}")),
+        listed(("run.json", bytes(10_000_000)), compression=zipfile.ZIP_DEFLATED),  # a bomb in the making
     ],
 )
 def test_what_pack_would_not_write_is_refused(data: bytes) -> None:
@@ -53,7 +65,7 @@ def test_what_pack_would_not_write_is_refused(data: bytes) -> None:
 
 def test_an_entry_that_comes_twice_is_refused() -> None:
     with pytest.warns(UserWarning, match="Duplicate"):
-        data = archive(("run.json", b"{}"), ("run.json", b"[]"))
+        data = listed(("run.json", b"{}"), ("run.json", b"[]"))
     with pytest.raises(RecordError, match="twice"):
         unpack(data)
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from agents.fleet import wheels
+from agents.fleet.wheels import own_wheel
 
 
 @pytest.mark.slow
@@ -25,7 +29,8 @@ def test_a_bare_device_gets_an_environment_of_its_own(ssh_device, weigh, tmp_pat
     assert before.returncode == 1
     assert "weigh fleet bootstrap bare" in before.stderr
 
-    done = weigh("fleet", "bootstrap", "bare", "--extra", "onnx", "--json", timeout=280)
+    wheel = str(own_wheel(None, tmp_path))
+    done = weigh("fleet", "bootstrap", "bare", "--extra", "onnx", "--wheel", wheel, "--json", timeout=280)
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
     assert (row["state"], "weighbridge" in row["detail"]) == ("ready", True)
@@ -35,6 +40,30 @@ def test_a_bare_device_gets_an_environment_of_its_own(ssh_device, weigh, tmp_pat
     (environment,) = (device.folder / "envs").iterdir()
     assert Path(where.stdout.strip()).resolve().is_relative_to(environment.resolve())
 
-    again = weigh("fleet", "bootstrap", "bare", "--extra", "onnx")
+    again = weigh("fleet", "bootstrap", "bare", "--extra", "onnx", "--wheel", wheel)
     assert again.returncode == 0, again.stderr
-    assert list((device.folder / "envs").iterdir()) == [environment]  # the same sources, the same environment
+    assert "installing" not in again.stderr  # the same wheel, the same environment
+    assert list((device.folder / "envs").iterdir()) == [environment]
+
+
+@pytest.mark.slow
+def test_the_same_sources_give_the_same_wheel(tmp_path: Path, monkeypatch) -> None:
+    """Otherwise every bootstrap would install everything again."""
+    snapshot = tmp_path / "snapshot"
+    root = Path(wheels.__file__).parents[2]
+    for name in (*wheels.ROOMS, "pyproject.toml", "README.md", "LICENSE", "weigh.py"):
+        place = snapshot / name
+        place.parent.mkdir(exist_ok=True)
+        if (root / name).is_dir():
+            shutil.copytree(root / name, place, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(root / name, place)
+    monkeypatch.setattr(wheels, "_checkout", lambda: snapshot)
+    built = []
+    for number in (1, 2):
+        into = tmp_path / str(number)
+        into.mkdir()
+        built.append(own_wheel(None, into).read_bytes())
+        for path in snapshot.rglob("*.py"):
+            path.touch()
+    assert built[0] == built[1]

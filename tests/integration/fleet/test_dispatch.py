@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -287,3 +288,48 @@ def test_models_and_data_travel_and_a_real_suite_is_measured(enrolled, weigh, st
     sent = [path for path in (device.root / "cache" / "sha256").rglob("*") if path.is_file()]
     assert sent
     assert not list((device.root / "state" / "runs").glob("*"))  # nothing of the run is left there
+
+
+def test_a_dispatcher_that_died_before_the_launch_is_unlocked_and_cannot_launch_later(enrolled, here, store) -> None:
+    """The dispatcher stops between STAGED and the launch; an operator frees the device; then the dispatcher wakes up."""
+    from agents.fleet import dispatch, ledger, remote
+    from agents.fleet.fleet_run import open_desk
+    from agents.fleet.inventory import fleet_file, read_fleet
+    from agents.fleet.order import order_for
+
+    device = enrolled("pi5")
+    desk = open_desk(store, fleet_file())
+    pi5 = read_fleet(fleet_file()).named("pi5")
+    asleep: list[ledger.Entry] = []
+
+    def operator_acts(connection, python: str, folder: str, say) -> None:
+        (held,) = ledger.entries(desk.engine, ["pi5"], ["STAGED"])
+        asleep.append(held)
+        refused = here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--detach")
+        assert "is held by run" in refused.stderr
+        assert here("fleet", "unlock", "pi5").returncode == 0
+
+    with pytest.raises(ledger.Moved):
+        dispatch.start(desk, pi5, order_for("quick", [], [], []), threading.Event(), operator_acts)
+    with desk.connect(pi5) as connection:  # even past that check, the device itself refuses
+        folder = asleep[0].remote_folder
+        assert folder is not None
+        look = remote.launch(connection, sys.executable, folder)
+    assert (look.alive, look.done) == (False, None)
+    assert "started already" in look.log
+    assert device.agents() == []
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--poll", "0.1").returncode == 0
+
+
+def test_nothing_that_goes_wrong_before_the_launch_keeps_the_device(enrolled, here, store, monkeypatch) -> None:
+    from agents.fleet import fleet_run
+
+    enrolled("pi5")
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(fleet_run.remote, "needs", broken)
+    with pytest.raises(RuntimeError):
+        here("fleet", "run", "quick", "--on", "pi5")
+    assert states(store) == ["FAILED"]
