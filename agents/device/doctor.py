@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 OUR_PACKAGES = ("agents", "backends", "dashboard", "db", "harness")
 
@@ -134,7 +135,9 @@ def backends(listen: Callable[[str], None]) -> list[Finding]:
     found = []
     for backend in BACKENDS:
         listen(f"asking {backend}")
-        for status in probe_backend(archive, cache_dir() / "probes", backend, runtimes):
+        with TemporaryDirectory(prefix="weighbridge-probe-") as folder:
+            statuses = probe_backend(archive, Path(folder), backend, runtimes)
+        for status in statuses:
             if status.works:
                 text = " ".join(part for part in (status.version, status.device_name) if part) or "works"
             else:

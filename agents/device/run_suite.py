@@ -230,11 +230,15 @@ def _measure_locked(
     store = ModelStore(cache, request.offline, fetching)
     meters = available_meters()
     builder = CaseBuilder(folder.run_id, plan.suite, store, cache, request.offline, configuration, fetching, meters)
+    formats = {name: backends.create(name).formats for name in backends.BACKENDS}
+    runnable = [intent for intent in plan.intents if intent.runs and plan.reason(intent) is None]
+    listen(Progress(0, len(plan.intents), "fetching models"))
+    builder.prefetch([(intent, formats[intent.backend]) for intent in runnable])
     cases = []
     for number, intent in enumerate(plan.intents):
         listen(Progress(0, len(plan.intents), f"preparing {number + 1} of {len(plan.intents)}: {intent.workload.name}"))
         probe = plan.probes.get((intent.backend, intent.target))
-        cases.append(builder.build(intent, probe, backends.create(intent.backend).formats))
+        cases.append(builder.build(intent, probe, formats[intent.backend]))
     finished = run_trials(
         cases,
         plan.suite.seed,

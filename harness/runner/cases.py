@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -88,6 +89,19 @@ class CaseBuilder:
         self._pools: dict[str, LatencyPool] = {}
         self._datasets: dict[str, Dataset | ModelError] = {}
 
+    def prefetch(self, runnable: Sequence[tuple[Intent, Sequence[str]]]) -> None:
+        """Fetch the model files of these intents (each with the formats its backend reads) in one go.
+
+        What cannot be had is said case by case in `build`, so an error is no news here.
+        """
+        wanted = [
+            (intent.workload.model, chosen, intent.artifact_precision)
+            for intent, formats in runnable
+            if isinstance(intent.workload.model, str) and (chosen := self._format(intent, formats))
+        ]
+        with suppress(ModelError):
+            self._store.prefetch(dict.fromkeys(wanted))
+
     def build(self, intent: Intent, probe: TargetStatus | None, formats: Sequence[str]) -> PlannedCase:
         """Return the planned case; nothing is fetched for one that cannot run here."""
         if not intent.runs:
@@ -154,10 +168,8 @@ class CaseBuilder:
         return str(uuid.uuid5(uuid.UUID(self._run_id), name))
 
     def _format(self, intent: Intent, formats: Sequence[str]) -> str | None:
-        model = intent.workload.model
-        if not isinstance(model, str):
-            return model.format if model.format in formats else None
-        there = {item.format for item in self._store.formats(model) if item.precision == intent.artifact_precision}
+        statuses = self._store.formats(intent.workload.model)
+        there = {item.format for item in statuses if item.precision == intent.artifact_precision}
         return next((name for name in formats if name in there), None)
 
     def _model(self, workload: Workload, model_format: str, precision: str, batch: int) -> ModelFile | ModelError:
