@@ -1,8 +1,8 @@
 """The user's config.toml, every table of it optional.
 
 `[runtimes]` names an interpreter per backend, such as `tflite = "/opt/tflite/bin/python"`, because some runtimes
-exclude each other in one environment; `[device]` holds the device's `name`; `[datasets]` says where large datasets lie,
-such as `imagenet = "/data/imagenet"`.
+exclude each other in one environment, and as `convert` that of an environment with torch; `[device]` holds the device's
+`name`; `[datasets]` says where large datasets lie, such as `imagenet = "/data/imagenet"`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from harness.folders import config_dir
 from harness.toml_files import TomlFile, read_toml
 
 DATASETS = ("imagenet",)
+RUNTIMES = (*BACKENDS, "convert")  # convert: see docs/models.md
 
 
 @dataclass(frozen=True)
 class Configuration:
     """What the file says; empty where there is no file."""
 
-    runtimes: Mapping[str, Path] = field(default_factory=dict)  # backend -> Python interpreter
+    runtimes: Mapping[str, Path] = field(default_factory=dict)  # backend, or convert -> Python interpreter
     device_name: str | None = None
     datasets: Mapping[str, Path] = field(default_factory=dict)  # name -> folder
 
@@ -50,7 +51,7 @@ def load_configuration(path: Path | None = None) -> Configuration:
     if name is not None and (not isinstance(name, str) or not name.strip()):
         raise document.error(("device", "name"), "the device's name must be a text that is not empty.")
     return Configuration(
-        runtimes=_paths(document, "runtimes", data.get("runtimes", {}), BACKENDS),
+        runtimes=_paths(document, "runtimes", data.get("runtimes", {}), RUNTIMES),
         device_name=name,
         datasets=_paths(document, "datasets", data.get("datasets", {}), DATASETS),
     )

@@ -74,6 +74,7 @@ class ModelStore:
         artifact = entry.artifact(model_format, precision)
         if artifact.shipped is not None:
             return self._shipped(entry, artifact)
+        batch = artifact.batch or batch  # a stream has one batch, whatever is asked for
         made_for = None if artifact.format == "onnx" else batch
         name = f"{entry.name}{'' if made_for is None else f'-b{made_for}'}.{_SUFFIXES[artifact.format]}"
         lineage = lineage_of(entry, artifact, made_for)
@@ -144,8 +145,11 @@ class ModelStore:
             return self._built(lineage, tools, converter(own, model_format, precision, batch), name, model.licence)
         except NotConvertedError as error:
             from harness.configuration import load_configuration
+            from harness.models.onnx_graph.graph import TORCH_ROUTE_FIX
 
             interpreter = load_configuration().runtimes.get("convert")
+            if interpreter is None and error.fix == TORCH_ROUTE_FIX:
+                raise
             if interpreter is None:
                 hint = "An environment with torch can convert more: name its interpreter in config.toml, [runtimes] convert."
                 raise ModelError(error.what, f"{error.fix} {hint}".strip()) from error

@@ -73,5 +73,5 @@ def test_wrong_names_are_wrong_usage(weigh: Weigh) -> None:
     unknown = weigh("models", "path", "resnet", "onnx")
     assert unknown.returncode == 2 and "resnet50-seeded" in unknown.stderr
     assert weigh("models", "build", "--format", "onyx").returncode == 2
-    missing = weigh("models", "path", "silero-vad", "tflite")
+    missing = weigh("models", "path", "basic-pitch", "coreml", "--precision", "fp16")
     assert missing.returncode == 1 and "There is: onnx fp32" in missing.stderr

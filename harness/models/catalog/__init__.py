@@ -56,7 +56,7 @@ class ArtifactEntry:
     precision: str
     shipped: str | None = None
     tensors: Mapping[str, str] = field(default_factory=dict)  # role -> tensor's name in a shipped file
-    batch: int | None = None  # the one batch a shipped file is made for; None: any
+    batch: int | None = None  # the one batch that the file is made for; None: any
     recipe: str | None = None
     sources: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)

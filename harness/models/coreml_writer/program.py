@@ -17,6 +17,11 @@ WRITER = "The Core ML writer"
 MAX_RANK = 5  # Core ML's limit for a tensor
 Handler = Callable[["ProgramWriter", Node], Any]
 
+# Words of MIL itself: coremltools would rename a value that is called so, the package's inputs and outputs included.
+_RESERVED = frozenset(
+    {"any", "bool", "program", "func", "tensor", "list", "dict", "tuple", "true", "false", "string", "state"}
+    | {"bf16", "fp16", "fp32", "fp64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
+)
 _TYPES = {"float32": "fp32", "int64": "int32", "int32": "int32", "bool": "bool"}
 
 
@@ -31,11 +36,12 @@ class ProgramWriter:
         self._taken: set[str] = set()
 
     def name(self, value: str, suffix: str = "") -> str:
-        """The MIL name of an ONNX value: letters, digits and underscores, unique."""
+        """The MIL name of an ONNX value: letters, digits and underscores, unique, and no word of MIL's own."""
         key = value + suffix
         if key not in self._names:
             cleaned = re.sub(r"[^A-Za-z0-9_]", "_", key)
             cleaned = cleaned if re.match(r"[A-Za-z_]", cleaned) else f"_{cleaned}"
+            cleaned = f"{cleaned}_value" if cleaned in _RESERVED else cleaned
             unique, count = cleaned, 1
             while unique in self._taken:
                 unique, count = f"{cleaned}_{count}", count + 1

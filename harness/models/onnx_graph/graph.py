@@ -15,7 +15,7 @@ from harness.errors import ModelError
 Array = npt.NDArray[Any]
 
 TORCH_ROUTE_FIX = (
-    "Use the optional torch environment for it (`runtimes.convert` in the configuration file, see docs/models.md), "
+    "Use the optional torch environment for it (`[runtimes] convert` in config.toml, see docs/models.md), "
     "or bring a file that is already in the wanted format."
 )
 

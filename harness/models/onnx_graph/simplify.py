@@ -8,12 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from harness.models.onnx_graph.graph import Array, Graph, Node
-from harness.models.onnx_graph.parameters import pad_value, pad_widths
+from harness.models.onnx_graph.parameters import pad_value, pad_widths, slice_bounds
 from harness.models.onnx_graph.patterns import match_gelu, match_layer_norm
+from harness.models.onnx_graph.recurrent import unroll_lstms
+
+_RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 
 def simplify(graph: Graph) -> Graph:
     """Rewrite the graph in place and return it."""
+    unroll_lstms(graph)
     _drop_identities(graph)
     _normalise_clips(graph)
     _fold_batch_norms(graph)
@@ -23,6 +27,7 @@ def simplify(graph: Graph) -> Graph:
     match_layer_norm(graph)
     _fold_pads(graph)
     _pool_and_flatten(graph)
+    merge_reshapes(graph)
     graph.drop_unused()
     return graph
 
@@ -51,8 +56,33 @@ def _drop_identities(graph: Graph) -> None:
             and graph.types[node.inputs[0]].shape == graph.types[node.output].shape
         )
         dropout = node.op == "Dropout" and len([name for name in node.outputs if name]) == 1
-        if node.op == "Identity" or dropout or same_type or same_shape:
+        if node.op == "Identity" or dropout or same_type or same_shape or _takes_everything(graph, node):
             _bypass(graph, node)
+
+
+def _takes_everything(graph: Graph, node: Node) -> bool:
+    """Whether a Slice has its whole input as its output; one that runs backwards is refused here as it is later."""
+    if node.op != "Slice" or graph.types[node.inputs[0]].shape != graph.types[node.output].shape:
+        return False
+    return all(step == 1 for step in slice_bounds(graph, node)[2])
+
+
+def merge_reshapes(graph: Graph) -> None:
+    """Of reshapes in a row only the last counts, and none where it gives the first one's input back.
+
+    What stays is described by its output's type: a shape input with 0 or -1 in it spoke of the input that it had before.
+    """
+    producers = graph.producers()
+    for node in list(graph.nodes):
+        while node.op in _RESHAPES:
+            before = producers.get(node.inputs[0])
+            if before is None or before.op not in _RESHAPES:
+                break
+            node.inputs = [before.inputs[0], *node.inputs[1:]]
+        if node.op not in _RESHAPES or node.output in graph.outputs:
+            continue
+        if graph.types[node.inputs[0]].shape == graph.types[node.output].shape:
+            graph.replace_uses(node.output, node.inputs[0])
 
 
 def _normalise_clips(graph: Graph) -> None:

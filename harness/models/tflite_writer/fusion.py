@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.models.onnx_graph.graph import Graph, Node, TensorType
+from harness.models.onnx_graph.simplify import merge_reshapes
 
 _ACTIVATIONS = {"Relu": "RELU", "Relu6": "RELU6"}
 _TAKES_ACTIVATION = ("Conv", "ConvTranspose", "Linear", "Add", "Sub", "Mul", "Div", "MaxPool", "AveragePool")
@@ -12,9 +13,10 @@ _POWERS = {2.0: "Square", 0.5: "Sqrt", -0.5: "Rsqrt"}
 
 def fuse_for_tflite(graph: Graph) -> None:
     """Rewrite a simplified graph in place."""
-    _raise_to_two_dimensions(graph)
     _name_powers(graph)
     _fuse_activations(graph)
+    _raise_to_two_dimensions(graph)
+    merge_reshapes(graph)
     _fuse_transposes(graph)
     graph.drop_unused()
 

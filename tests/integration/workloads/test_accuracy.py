@@ -53,7 +53,7 @@ def test_sentences_keep_their_feeling(measure: Measure) -> None:
     assert result.value > result.details["majority_class"] + 0.1
 
 
-@pytest.mark.parametrize("backend", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("backend", RUNTIMES)
 def test_voices_are_told_from_music_and_noise(measure: Measure, backend: str) -> None:
     result = measure("silero-vad", backend)
     assert result.metric == "auc" and result.value > 0.99

@@ -7,8 +7,9 @@ relative to the largest output.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,17 @@ Arrays = Mapping[str, np.ndarray]
 @pytest.fixture(scope="module")
 def store() -> ModelStore:
     return ModelStore(cache_dir())
+
+
+@pytest.fixture(scope="module")
+def mil() -> ModuleType:
+    """The interpreter of MIL, a file beside the tests."""
+    path = Path(__file__).parents[2] / "fixtures" / "mil_interpreter.py"
+    spec = importlib.util.spec_from_file_location("mil_interpreter", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def inputs_of(onnx: ModelFile) -> dict[str, np.ndarray]:
@@ -83,6 +95,95 @@ def test_tflite_files_agree_and_run_in_one_delegate(store: ModelStore, network: 
     assert operators <= (NOT_DELEGATED if network == "minilm-l6" else set())
 
 
+FRAMES = 80
+
+
+@pytest.fixture(scope="module")
+def voice() -> list[np.ndarray]:
+    """Frames of 64 samples of before and 512 new ones at 16 kHz: noise, a vowel that comes and goes, noise.
+
+    The vowel is 30 harmonics of 105 to 135 Hz under the formants of an open a, at 700, 1220 and 2600 Hz.
+    """
+    size = 512 * FRAMES
+    time = np.arange(size) / 16000
+    pitch = 120 + 15 * np.sin(2 * np.pi * 3 * time)
+    phase = 2 * np.pi * np.cumsum(pitch) / 16000
+    sound = np.zeros(size)
+    for harmonic in range(1, 31):
+        for centre, width, weight in ((700, 130, 1.0), (1220, 150, 0.5), (2600, 200, 0.25)):
+            sound += weight * np.exp(-(((harmonic * pitch - centre) / width) ** 2)) * np.sin(harmonic * phase)
+    sound *= 0.4 / np.abs(sound).max() * np.clip(np.sin(2 * np.pi * 2 * time), 0, 1)
+    sound[: 512 * 12] = sound[512 * 50 :] = 0
+    sound = np.concatenate([np.zeros(64), sound + np.random.RandomState(0).normal(0, 0.002, size)])
+    return [sound[start : start + 576].astype(np.float32)[None] for start in range(0, size, 512)]
+
+
+def stream(step: Callable[[Arrays], Arrays], voice: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The probability of speech in every frame and the last state, each frame with the state of the one before."""
+    state, found = np.zeros((2, 1, 128), np.float32), []
+    for frame in voice:
+        made = step({"input": frame, "state": state})
+        state = made["stateN"]
+        found.append(made["output"][0, 0])
+    return np.array(found), state
+
+
+@pytest.fixture(scope="module")
+def heard(store: ModelStore, voice: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """What onnxruntime makes of the published file; the network hears the vowel and not the noise."""
+    onnx = store.ensure("silero-vad", "onnx")
+    session = onnxruntime.InferenceSession(str(onnx.path), providers=["CPUExecutionProvider"])
+
+    def step(inputs: Arrays) -> Arrays:
+        return dict(zip(("output", "stateN"), session.run(["output", "stateN"], dict(inputs)), strict=True))
+
+    probabilities, state = stream(step, voice)
+    assert probabilities[5:12].max() < 0.1 < 0.9 < probabilities.max()
+    return probabilities, state
+
+
+def test_a_stream_through_tflite_agrees_frame_by_frame(
+    store: ModelStore, voice: list[np.ndarray], heard: tuple[np.ndarray, np.ndarray]
+) -> None:
+    file = store.ensure("silero-vad", "tflite", batch=8)
+    assert file.batch == 1  # a stream has no other
+    interpreter = Interpreter(model_path=str(file.path), num_threads=1)
+    interpreter.allocate_tensors()
+    ends = {d["name"]: d["index"] for d in [*interpreter.get_input_details(), *interpreter.get_output_details()]}
+
+    def step(inputs: Arrays) -> Arrays:
+        for port in file.inputs:
+            interpreter.set_tensor(ends[port.tensor], inputs[port.role])
+        interpreter.invoke()
+        return {port.role: interpreter.get_tensor(ends[port.tensor]) for port in file.outputs}
+
+    probabilities, state = stream(step, voice)
+    assert np.abs(probabilities - heard[0]).max() < 1e-5
+    close(state, heard[1], 1e-5)
+    assert outside_the_delegate(interpreter) == ({"MIRROR_PAD"}, 1)  # XNNPACK has no reflecting pad
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-5), ("fp16", 2e-2)])
+def test_a_stream_through_core_ml_agrees_frame_by_frame(
+    store: ModelStore,
+    voice: list[np.ndarray],
+    heard: tuple[np.ndarray, np.ndarray],
+    mil: ModuleType,
+    precision: str,
+    tolerance: float,
+) -> None:
+    package = store.ensure("silero-vad", "coreml", precision)
+    program = mil.load_program(package.path)
+
+    def step(inputs: Arrays) -> Arrays:
+        made = mil.run(program, {port.tensor: inputs[port.role] for port in package.inputs})
+        return {port.role: made[port.tensor] for port in package.outputs}
+
+    probabilities, state = stream(step, voice)
+    assert np.abs(probabilities - heard[0]).max() < tolerance
+    close(state, heard[1], tolerance)
+
+
 def outside_the_delegate(interpreter: Any) -> tuple[set[str], int]:
     """Operators that still run by themselves (found backwards from the outputs), and the number of delegate nodes."""
     entries = interpreter._get_ops_details()
@@ -101,13 +202,9 @@ def outside_the_delegate(interpreter: Any) -> tuple[set[str], int]:
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @pytest.mark.parametrize("network", ["efficientnet-lite0", "minilm-l6"])
-def test_core_ml_packages_hold_the_same_network(store: ModelStore, network: str, precision: str) -> None:
-    path = Path(__file__).parents[2] / "fixtures" / "mil_interpreter.py"
-    spec = importlib.util.spec_from_file_location("mil_interpreter", path)
-    assert spec is not None and spec.loader is not None
-    mil = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(mil)
-
+def test_core_ml_packages_hold_the_same_network(
+    store: ModelStore, mil: ModuleType, network: str, precision: str
+) -> None:
     onnx, package = store.ensure(network, "onnx"), store.ensure(network, "coreml", precision)
     inputs = inputs_of(onnx)
     feeds = {port.tensor: inputs[port.role].astype(port.dtype) for port in package.inputs}

@@ -35,6 +35,12 @@ def network(path: Path, batch: int | str = "n", operator: str = "Relu", domain: 
     return path
 
 
+def onnx_of_half_precision() -> bytes:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [2, 3]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", ends[:1], ends[1:])
+    return bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+
+
 def test_the_file_is_used_where_it_lies(tmp_path: Path) -> None:
     path = network(tmp_path / "own.onnx")
     file = ModelStore(tmp_path / "cache").ensure(user_model(path), "onnx")
@@ -91,7 +97,16 @@ def test_an_operator_that_cannot_be_written_is_named_with_the_way_out(tmp_path: 
     with pytest.raises(ModelError) as error:
         ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite")
     assert "own.onnx cannot be written as tflite" in str(error.value)
-    assert "Frobnicate" in str(error.value) and "[runtimes] convert" in str(error.value)
+    assert "Frobnicate" in str(error.value) and str(error.value).count("[runtimes] convert") == 1
+
+
+def test_torch_is_named_as_a_way_out_where_the_error_itself_names_another(tmp_path: Path) -> None:
+    path = tmp_path / "own.onnx"
+    half = onnx_of_half_precision()
+    path.write_bytes(half)
+    with pytest.raises(ModelError) as error:
+        ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite")
+    assert "Give the float32 file" in str(error.value) and str(error.value).count("[runtimes] convert") == 1
 
 
 def test_free_sizes_besides_the_batch_must_be_given(tmp_path: Path) -> None:

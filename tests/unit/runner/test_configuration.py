@@ -20,11 +20,13 @@ def test_it_reads_runtimes_device_and_datasets(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(
         '[runtimes]\ntflite = "/opt/tflite/bin/python"\nopenvino = "ov/bin/python"\n'
+        'convert = "torch/bin/python"\n'
         '[device]\nname = "lab-1"\n[datasets]\nimagenet = "/data/imagenet"\n'
     )
     configuration = load_configuration(path)
     assert configuration.runtimes["tflite"] == Path("/opt/tflite/bin/python")
     assert configuration.runtimes["openvino"] == tmp_path / "ov/bin/python"
+    assert configuration.runtimes["convert"] == tmp_path / "torch/bin/python"
     assert configuration.device_name == "lab-1"
     assert configuration.datasets["imagenet"] == Path("/data/imagenet")
 

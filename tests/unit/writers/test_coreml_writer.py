@@ -245,11 +245,17 @@ def test_a_graph_that_only_passes_its_input_on(coreml_agrees: Agrees) -> None:
 
 def test_names_that_mil_has_not_are_replaced_and_the_ports_say_so(net: Callable[..., bytes]) -> None:
     converted = coreml_writer.convert(
-        net([helper.make_node("Relu", ["in.1"], ["537"])], {"in.1": values(2, 3)}, outputs=["537"])
+        net(
+            [helper.make_node("Relu", ["in.1"], ["537"]), helper.make_node("Relu", ["state"], ["string"])],
+            {"in.1": values(2, 3), "state": values(2)},
+            outputs=["537", "string"],
+        )
     )
     assert [(port.role, port.tensor) for port in (*converted.inputs, *converted.outputs)] == [
         ("in.1", "in_1"),
+        ("state", "state_value"),  # state and string are words of MIL
         ("537", "_537"),
+        ("string", "string_value"),
     ]
 
 
@@ -333,7 +339,7 @@ def test_what_cannot_be_written_names_operator_node_and_way_out(net: Callable[..
         [helper.make_node("CumSum", ["x", "a"], ["y"], name="running sum")], {"x": values(2, 3)}, {"a": np.array(0)}
     )
     with pytest.raises(
-        ModelError, match=r"Core ML writer cannot convert operator CumSum of node 'running sum'.*runtimes.convert"
+        ModelError, match=r"Core ML writer cannot convert operator CumSum of node 'running sum'.*\[runtimes\] convert"
     ):
         coreml_writer.convert(data)
     deep = net(
