@@ -179,7 +179,9 @@ def test_the_steps_of_all_lstms_count_together(net: Callable[..., bytes]) -> Non
         (4, "lengths", np.array([3, 3], dtype=np.int32), "its sequence lengths are not constants"),
     ],
 )
-def test_computed_weights_and_lengths_are_refused(net: Callable[..., bytes], place, name, value, why) -> None:
+def test_computed_weights_and_lengths_are_refused(
+    net: Callable[..., bytes], place: int, name: str, value: np.ndarray, why: str
+) -> None:
     node, inputs, constants = lstm()
     node.input[place] = name
     constants.pop(name, None)
