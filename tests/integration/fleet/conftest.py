@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -83,13 +84,27 @@ class ApiServer:
         return create_token(self.engine, device)[1]
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite store without content; copying it is quicker than migrating one for each test."""
+    path = tmp_path_factory.mktemp("migrated") / "store.sqlite"
+    store = open_store(f"sqlite:///{path}")
+    with store.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.close()
+    return path
+
+
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., ApiServer]]:
+def serve(tmp_path: Path, migrated: Path) -> Iterator[Callable[..., ApiServer]]:
     """Start the ingest API on a free port over a new SQLite store."""
     stops: list[Callable[[], None]] = []
 
     def start(limits: Limits | None = None, url: str | None = None) -> ApiServer:
-        store = url or f"sqlite:///{tmp_path / f'store{len(stops)}.sqlite'}"
+        path = tmp_path / f"store{len(stops)}.sqlite"
+        if url is None:
+            shutil.copyfile(migrated, path)
+        store = url or f"sqlite:///{path}"
         engine = open_store(store).engine
         listener = socket.create_server(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(create_app(engine, limits), log_level="critical"))

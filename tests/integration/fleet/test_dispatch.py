@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,8 +20,8 @@ from db.store import open_store
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch) -> str:
-    url = f"sqlite:///{tmp_path / 'control.sqlite'}"
+def store(tmp_path: Path, monkeypatch, migrated: Path) -> str:
+    url = f"sqlite:///{shutil.copyfile(migrated, tmp_path / 'control.sqlite')}"
     monkeypatch.setenv("WEIGHBRIDGE_STORE", url)
     return url
 
@@ -273,6 +274,44 @@ limit_s = 2
 """
 
 
+OWN_SUITE = (
+    SUITE.replace('["basic-pitch"]', '["mine"]')
+    + """
+[[workload]]
+name = "mine"
+title = "A model of our own"
+task = "random_inputs"
+model = { path = "models/double.onnx", format = "onnx" }
+latency_samples = "random"
+scenarios = ["single_stream"]
+"""
+)
+
+
+@pytest.mark.slow
+def test_a_suites_own_model_travels_along(enrolled, weigh, store, tmp_path: Path) -> None:
+    import onnx
+    from onnx import TensorProto, helper
+
+    enrolled("pi5", stand_in=False)
+    folder = tmp_path / "suite"
+    (folder / "models").mkdir(parents=True)
+    shape = [1, 4]
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "x"], ["y"])],
+        "double",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, folder / "models" / "double.onnx")
+    (folder / "own.toml").write_text(OWN_SUITE)
+    done = weigh("fleet", "run", str(folder / "own.toml"), "--on", "pi5", "--poll", "0.2", "--offline")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(weigh("results", "--json").stdout)
+    assert (row["status"], row["case"]["workload"], row["artifact"]["name"]) == ("ok", "mine", "double.onnx"), row
+
+
 @pytest.mark.slow
 def test_models_and_data_travel_and_a_real_suite_is_measured(enrolled, weigh, store, tmp_path: Path) -> None:
     """Nothing stands in here: the device's cache is empty and it fetches nothing itself."""
@@ -290,6 +329,7 @@ def test_models_and_data_travel_and_a_real_suite_is_measured(enrolled, weigh, st
     assert not list((device.root / "state" / "runs").glob("*"))  # nothing of the run is left there
 
 
+@pytest.mark.slow
 def test_a_dispatcher_that_died_before_the_launch_is_unlocked_and_cannot_launch_later(enrolled, here, store) -> None:
     """The dispatcher stops between STAGED and the launch; an operator frees the device; then the dispatcher wakes up."""
     from agents.fleet import dispatch, ledger, remote
@@ -318,7 +358,6 @@ def test_a_dispatcher_that_died_before_the_launch_is_unlocked_and_cannot_launch_
     assert (look.alive, look.done) == (False, None)
     assert "started already" in look.log
     assert device.agents() == []
-    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--poll", "0.1").returncode == 0
 
 
 def test_nothing_that_goes_wrong_before_the_launch_keeps_the_device(enrolled, here, store, monkeypatch) -> None:

@@ -279,25 +279,26 @@ def test_the_file_in_the_configuration_folder_is_found(serve, make_bundle, weigh
     assert (done.returncode, runs(server)) == (0, 1), done.stderr
 
 
-def test_serve_and_its_tokens_on_the_command_line(weigh, make_bundle, spool, tmp_path: Path) -> None:
+def test_serve_and_its_tokens_on_the_command_line(here, make_bundle, spool, tmp_path: Path, monkeypatch) -> None:
     """The whole road as typed: make a token, start the server, push, list, revoke, be refused."""
     store = f"sqlite:///{tmp_path / 'central.sqlite'}"
-    made = weigh("serve", "token", "create", "pi5", "--store", store)
+    made = here("serve", "token", "create", "pi5", "--store", store)
     assert made.returncode == 0, made.stderr
     token = made.stdout.strip()
+    monkeypatch.setenv("WEIGHBRIDGE_TOKEN", token)
     server = subprocess.Popen(
         [sys.executable, "-m", "weigh", "serve", "--port", "0", "--store", store], stderr=subprocess.PIPE, text=True
     )
     try:
         url = server.stderr.readline().split()[-1]
         spool.add(make_bundle("pi5"))
-        assert weigh("push", "--to", url, WEIGHBRIDGE_TOKEN=token).returncode == 0
-        listed = json.loads(weigh("serve", "token", "list", "--json", "--store", store).stdout)
+        assert here("push", "--to", url).returncode == 0
+        listed = json.loads(here("serve", "token", "list", "--json", "--store", store).stdout)
         assert [(row["device"], row["revoked_at"]) for row in listed] == [("pi5", None)]
         assert listed[0]["last_used_at"] and listed[0]["device_uuid"] == str(uuid.uuid5(uuid.NAMESPACE_DNS, "pi5"))
-        assert weigh("serve", "token", "revoke", listed[0]["token_id"], "--store", store).returncode == 0
+        assert here("serve", "token", "revoke", listed[0]["token_id"], "--store", store).returncode == 0
         spool.add(make_bundle("pi5"))
-        refused = weigh("push", "--to", url, WEIGHBRIDGE_TOKEN=token)
+        refused = here("push", "--to", url)
         assert (refused.returncode, "revoked" in refused.stdout) == (1, True)
     finally:
         server.send_signal(signal.SIGINT)

@@ -132,7 +132,7 @@ def test_replacing_a_key_needs_a_person_as_well(ssh_device, device: FleetDevice,
     assert read_fleet(fleet).named("pi5").fingerprint == device.fingerprint
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     words=st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20), min_size=1, max_size=4)
 )
