@@ -188,20 +188,20 @@ def collect(desk: Desk, connection: Connection | None, entry: Entry) -> Entry:
     connection, what was fetched already is stored, and its copy stays on the device until the next time.
     """
     if entry.state == "FINISHED" and connection is not None:
-        assert entry.remote_folder is not None
         desk.say(entry, "fetching")
-        done = remote.glance(connection, entry.remote_folder).done
-        data = remote.fetch_result(connection, entry.remote_folder, done)
-        bundle = unpack(data)
-        if run_id_of(bundle.record) != entry.run_id:
-            raise RecordError(f"{entry.device} gave the result of another run than {entry.run_id}; it was not stored.")
-        desk.fetched.add(bundle)
-        entry = ledger.move(desk.engine, entry, "FETCHED", result_sha256=sha256_hex(data))
+        digest = _download(desk, connection, entry)
+        entry = ledger.move(desk.engine, entry, "FETCHED", result_sha256=digest)
     if entry.state == "FETCHED":
         desk.say(entry, "storing")
         try:
+            if connection is not None and entry.run_id not in desk.fetched.pending():
+                # Fetched by another control host, or this one has lost its disk; the device still has it.
+                _download(desk, connection, entry)
             ingest(desk.engine, desk.fetched.load(entry.run_id))
         except WeighbridgeError as error:
+            now = ledger.find(desk.engine, entry.dispatch_id)
+            if now.state != entry.state:
+                return now  # another fetch has stored it in the meantime
             ledger.note(desk.engine, entry.dispatch_id, last_error=str(error))
             raise
         entry = ledger.move(desk.engine, entry, "INGESTED", last_error=None)
@@ -213,6 +213,18 @@ def collect(desk: Desk, connection: Connection | None, entry: Entry) -> Entry:
             entry = ledger.note(desk.engine, entry.dispatch_id, remote_removed_at=datetime.now(UTC))
         desk.say(entry, "stored")
     return entry
+
+
+def _download(desk: Desk, connection: Connection, entry: Entry) -> str:
+    """Bring the result onto this host's disk, checked; returns the SHA-256 of its file."""
+    assert entry.remote_folder is not None
+    done = remote.glance(connection, entry.remote_folder).done
+    data = remote.fetch_result(connection, entry.remote_folder, done)
+    bundle = unpack(data)
+    if run_id_of(bundle.record) != entry.run_id:
+        raise RecordError(f"{entry.device} gave the result of another run than {entry.run_id}; it was not stored.")
+    desk.fetched.add(bundle)
+    return sha256_hex(data)
 
 
 def free(desk: Desk, device: FleetDevice, force: bool = False) -> tuple[Entry | None, str]:
@@ -238,9 +250,10 @@ def free(desk: Desk, device: FleetDevice, force: bool = False) -> tuple[Entry | 
                     f"On {device.name} the agent of run {entry.run_id} is alive: the device is not free.",
                     "Wait for it, or give --force: its own lock still keeps a second run away until it ends.",
                 )
-            if look.done is not None:
+            if look.done is not None and not force:
                 raise NotDone(
-                    f"The run {entry.run_id} on {device.name} has a result.", f"Run `weigh fleet fetch {device.name}`."
+                    f"The run {entry.run_id} on {device.name} has a result.",
+                    f"Run `weigh fleet fetch {device.name}`; to give the result up, --force.",
                 )
             if not look.claimed and connection.exists(folder):
                 connection.upload(b"", f"{folder}/{CLAIMED}")

@@ -72,12 +72,16 @@ def _fetch(desk: Desk, device: FleetDevice, stop: threading.Event) -> tuple[list
     """Fetch from one device. Returns what was looked at, by run, and the first trouble."""
     found: dict[str, Entry] = {}
     troubles: list[WeighbridgeError] = []
-    for entry in ledger.entries(desk.engine, [device.name], ("FETCHED",)):  # lies here already: needs no device
+    there = ledger.entries(desk.engine, [device.name], ON_DEVICE)
+    here = desk.fetched.pending()
+    for entry in ledger.entries(desk.engine, [device.name], ("FETCHED",)):
+        if entry.run_id not in here:
+            there.append(entry)  # fetched by another control host; the device still has it
+            continue
         try:
             found[entry.run_id] = dispatch.collect(desk, None, entry)
         except WeighbridgeError as error:
             troubles.append(error)
-    there = ledger.entries(desk.engine, [device.name], ON_DEVICE)
     stored = ledger.not_removed(desk.engine, [device.name])
     if there or stored:
         try:

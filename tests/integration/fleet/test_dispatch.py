@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -200,6 +201,8 @@ def test_a_damaged_result_is_not_stored_and_stays_on_the_device(enrolled, here, 
     damaged = here("fleet", "fetch")
     assert (damaged.returncode, "arrived damaged" in damaged.stderr) == (1, True)
     assert runs(store) == []
+    refused = here("fleet", "unlock", "pi5")  # not by mistake: there is a result to be had
+    assert (refused.returncode, "has a result" in refused.stderr) == (1, True)
     (folder / "result.bundle").write_bytes(whole)
     assert here("fleet", "fetch").returncode == 0
     assert len(runs(store)) == 1
@@ -223,6 +226,43 @@ def test_a_fetch_that_dies_before_storing_is_finished_without_the_device(enrolle
     assert len(runs(store)) == 1
     device.start()
     here("fleet", "fetch")
+    assert not any((device.folder / "runs").iterdir())
+
+
+@pytest.mark.slow
+def test_a_device_that_gives_another_runs_result_is_not_believed(enrolled, here, store, make_bundle) -> None:
+    from agents.device.bundle_file import pack
+    from harness.canonical import sha256_hex
+
+    device = enrolled("pi5")
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--detach").returncode == 0
+    until(lambda: not device.agents())
+    (folder,) = (device.folder / "runs").iterdir()
+    forged = pack(make_bundle("pi5"))
+    (folder / "result.bundle").write_bytes(forged)
+    (folder / "DONE").write_text(json.dumps({"sha256": sha256_hex(forged), "bytes": len(forged)}))
+    refused = here("fleet", "fetch")
+    assert (refused.returncode, "the result of another run" in refused.stderr) == (1, True)
+    assert runs(store) == []
+    assert here("fleet", "unlock", "pi5", "--force").returncode == 0
+    assert states(store) == ["CANCELLED"]
+
+
+@pytest.mark.slow
+def test_what_another_control_host_fetched_and_lost_is_fetched_again(enrolled, here, store, monkeypatch) -> None:
+    device = enrolled("pi5")
+    assert here("fleet", "run", "quick", "--on", "pi5", "--no-sync", "--detach").returncode == 0
+    until(lambda: not device.agents())
+    code = (
+        "import os, signal, sys; from agents.fleet import dispatch; import weigh\n"
+        "dispatch.ingest = lambda engine, bundle: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "sys.argv = ['weigh', 'fleet', 'fetch']; weigh.main()"
+    )
+    elsewhere = {**os.environ, "WEIGHBRIDGE_STATE": str(device.root / "other_control_host")}
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=elsewhere).returncode == -signal.SIGKILL
+    assert (states(store), runs(store)) == (["FETCHED"], [])
+    assert json.loads(here("fleet", "fetch", "--json").stdout)[0]["state"] == "INGESTED"
+    assert len(runs(store)) == 1
     assert not any((device.folder / "runs").iterdir())
 
 

@@ -229,6 +229,32 @@ def test_a_certificate_that_cannot_be_verified_is_refused(tmp_path: Path, make_b
         server.server_close()
 
 
+def test_a_server_with_a_certificate_of_ones_own_authority(here, weigh, make_bundle, spool, tmp_path: Path) -> None:
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"],
+        cwd=tmp_path, check=True, capture_output=True,
+    )  # fmt: skip
+    store = f"sqlite:///{tmp_path / 'central.sqlite'}"
+    token = here("serve", "token", "create", "pi5", "--store", store).stdout.strip()
+    command = [sys.executable, "-m", "weigh", "serve", "--port", "0", "--store", store]
+    command += ["--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr is not None
+        url = server.stderr.readline().split()[-1]
+        assert url.startswith("https://127.0.0.1:")
+        run_id = spool.add(make_bundle("pi5")).run_id
+        refused = weigh("push", "--to", url, "--attempts", "1", WEIGHBRIDGE_TOKEN=token)
+        assert (refused.returncode, "certificate that cannot be verified" in refused.stdout) == (1, True)
+        assert spool.pending() == [run_id]
+        trusted = weigh("push", "--to", url, WEIGHBRIDGE_TOKEN=token, SSL_CERT_FILE=str(tmp_path / "cert.pem"))
+        assert (trusted.returncode, spool.pending()) == (0, []), trusted.stdout
+    finally:
+        server.kill()
+        server.wait(10)
+
+
 @pytest.mark.parametrize(
     "url", ["ftp://x", "https://", "http://user:secret@x", "http://x/?token=1", "http://[::1", "x"]
 )
