@@ -66,19 +66,27 @@ def write_request(request: Request) -> bytes:
 
 def read_request(folder: Path) -> Request:
     """Read and check the request of a run folder. Raises UsageError."""
+    from dataclasses import fields
+
+    from pydantic import TypeAdapter, ValidationError
+
     try:
-        document = json.loads((folder / REQUEST).read_bytes())
+        data = (folder / REQUEST).read_bytes()
+        document = json.loads(data)
         if document.get("schema") != REQUEST_SCHEMA:
             raise ValueError(f"its schema is {document.get('schema')!r}, this version reads {REQUEST_SCHEMA!r}")
-        request = Request(
-            **{key: tuple(value) if isinstance(value, list) else value for key, value in document.items()}
-        )
+        unknown = set(document) - {item.name for item in fields(Request)}
+        if unknown:
+            raise ValueError(f"it has fields that this version does not know: {', '.join(sorted(unknown))}")
+        request = TypeAdapter(Request).validate_json(data, strict=True)
         if str(uuid.UUID(request.run_id)) != request.run_id:
             raise ValueError("its run_id is not a UUID")
         return request
     except (OSError, ValueError, TypeError, AttributeError) as error:
+        first = error.errors()[0] if isinstance(error, ValidationError) else None
+        why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else str(error)
         raise UsageError(
-            f"{folder} holds no request that can be run: {error}.", "Control host and device need the same weighbridge."
+            f"{folder} holds no request that can be run: {why}.", "Control host and device need the same weighbridge."
         ) from error
 
 

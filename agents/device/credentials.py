@@ -36,8 +36,8 @@ def read_token(server: str, token_file: Path | None = None) -> str:
         return _checked(value, TOKEN_VARIABLE)
     if named := os.environ.get(TOKEN_FILE_VARIABLE):
         return _from_file(Path(named).expanduser())
-    if value := _from_keyring(server):
-        return _checked(value, "the keyring")
+    if kept := _from_keyring(server):
+        return _checked(kept, "the keyring")
     if default_token_file().exists():
         return _from_file(default_token_file())
     raise UsageError(

@@ -43,7 +43,8 @@ def pinned_key(device: FleetDevice, known_hosts: Path) -> paramiko.PKey:
     Two files must agree: the key in known_hosts and the fingerprint in the fleet file. Raises TransportError otherwise.
     """
     name = entry_name(device.host, device.port)
-    key = (_load(known_hosts).lookup(name) or {}).get(KEY_TYPE)
+    known = _load(known_hosts).lookup(name)
+    key = known.get(KEY_TYPE) if known is not None else None
     if key is None:
         raise TransportError(
             f"The host key of {device.name} is not pinned in {known_hosts}.",

@@ -136,7 +136,16 @@ def test_whatever_goes_wrong_stands_in_the_status(folder_for, error: BaseExcepti
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b'{"schema": "weighbridge/request/2"}', b'{"schema": "weighbridge/request/1", "surprise": 1}'],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"schema": "weighbridge/request/2"}',
+        b'{"schema": "weighbridge/request/1", "surprise": 1}',
+        write_request(request()).replace(b'"backends": []', b'"backends": "all"'),
+        write_request(request()).replace(b'"fence_token": 1', b'"fence_token": "1"'),
+        write_request(request(run_id="../../up")),
+    ],
 )
 def test_a_request_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / REQUEST).write_bytes(content)
