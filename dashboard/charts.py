@@ -5,6 +5,7 @@ Latency axes are logarithmic: hardware in one table is four orders of magnitude 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 LINE = "#D55E00"
 CHART_ROWS = 60  # a taller chart is not read; the table has the rest
-ROW_HEIGHT = 30
+ROW_HEIGHT = 36
 AXIS_HEIGHT = 60  # Streamlit fits the axis and its title into the chart's height
-LABEL_PIXELS = 480
+LABEL_PIXELS = 300
+BREAK = "\n"  # a label of two lines
 
 
 def latency_chart(rows: Sequence[ResultRow], marks: Mapping[str, Marker]) -> alt.LayerChart | None:
@@ -217,23 +219,26 @@ def _latency_point(row: ResultRow, label: str) -> dict[str, object]:
 
 
 def _unique_labels(rows: Sequence[ResultRow]) -> list[str]:
-    """What is measured on what; rows that look alike are numbered, because a chart draws equal labels on one line."""
+    """Hardware on one line, what ran on it on the next; rows that look alike are numbered, or they would be one line."""
     names = []
     for row in rows:
         scenario = "" if row.scenario == "single_stream" else f", {scenario_title(row.scenario).lower()}"
         batch = f", batch {row.batch}" if (row.batch or 1) > 1 else ""
-        names.append(f"{row.workload_title or row.workload}, {hardware_name(row)}, {route_name(row)}{scenario}{batch}")
+        what = f"{route_name(row)}: {row.workload_title or row.workload}{scenario}{batch}"
+        names.append(f"{hardware_name(row)}{BREAK}{what}")
     return _numbered(names)
 
 
 def _entry_labels(entries: Sequence[Entry]) -> list[str]:
     several = {entry.system.id for entry in entries if sum(other.system.id == entry.system.id for other in entries) > 1}
-    return _numbered(
-        f"{entry.system.label}, batch {entry.row.batch}"
-        if entry.system.id in several and entry.row
-        else entry.system.label
-        for entry in entries
-    )
+
+    def label(entry: Entry) -> str:
+        system = entry.system
+        rest = system.label.removeprefix(f"{system.hardware}, ")
+        batch = f", batch {entry.row.batch}" if system.id in several and entry.row else ""
+        return f"{system.hardware}{BREAK}{rest}{batch}" if rest != system.label else f"{system.label}{batch}"
+
+    return _numbered(label(entry) for entry in entries)
 
 
 def _numbered(names: Iterable[str]) -> list[str]:
@@ -269,7 +274,14 @@ def _labels_axis(field: str) -> Any:
     import altair as alt
 
     axis = alt.Axis(
-        labelLimit=LABEL_PIXELS, labelOverlap=False, labelFlush=False, gridOpacity=0.35, grid=True, ticks=False
+        labelExpr=f"split(datum.label, {json.dumps(BREAK)})",
+        labelLimit=LABEL_PIXELS,
+        labelOverlap=False,
+        labelFlush=False,
+        labelOffset=-6,  # the middle of the two lines, not of the first
+        gridOpacity=0.35,
+        grid=True,
+        ticks=False,
     )
     return alt.Y(field, title=None, sort=None, axis=axis)
 

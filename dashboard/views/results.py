@@ -83,11 +83,16 @@ def _counts(rows: Sequence[Any], found: int, everything: int) -> None:
     good = sum(row.status == "ok" for row in rows)
     here = sum(row.source_kind == "measured" for row in rows)
     cards = st.columns(4)
-    cards[0].metric("Measurements", f"{found}", border=True, help=f"Of {everything} in the store.")
+    cards[0].metric("Found", f"{found}", border=True, help=f"Of {everything} in the store.")
     cards[1].metric("With a result", f"{good}", border=True, help="Of the rows shown; the others say why not.")
-    cards[2].metric("Measured here", f"{here}", border=True, help="The others are imported from published results.")
+    cards[2].metric(
+        "Measured",
+        f"{here}",
+        border=True,
+        help="Measured by Weighbridge; the others are imported from published results.",
+    )
     hardware = {row.hardware_model for row in rows if row.hardware_model}
-    cards[3].metric("Hardware models", f"{len(hardware)}", border=True)
+    cards[3].metric("Hardware", f"{len(hardware)}", border=True, help="Hardware models among the rows shown.")
 
 
 def _columns() -> dict[str, Any]:

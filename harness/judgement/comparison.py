@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from harness.errors import UsageError
+from harness.judgement.comparable import ComparableRow
 from harness.judgement.figures import (
-    ComparableRow,
     Difference,
     Figure,
     batch_of,

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.errors import UsageError
-from harness.judgement.figures import ComparableRow, source_name
+from harness.judgement.comparable import ComparableRow
+from harness.judgement.figures import source_name
 
 
 @dataclass(frozen=True)

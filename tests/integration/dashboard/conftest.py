@@ -276,11 +276,12 @@ def first_run(run_key: str = "first", slower: float = 1.0, **changes: Any) -> Bu
     return bundle(run_key, HERE, Source("measured", "weighbridge", "0.1.0"), parts, **changes)
 
 
-def fill(path: Path, bundles: list[Bundle]) -> MadeStore:
+def fill(place: Path | str, bundles: list[Bundle]) -> MadeStore:
+    """Ingest the bundles into the SQLite file or the store with that address, and say what is in it then."""
     from db.queries import Filter, results, run_list
     from db.store import open_sink, open_store
 
-    url = f"sqlite:///{path}"
+    url = place if isinstance(place, str) else f"sqlite:///{place}"
     store = open_store(url)
     sink = open_sink(url)
     try:
@@ -320,6 +321,12 @@ def many_run_store(tmp_path_factory: pytest.TempPathFactory) -> MadeStore:
     )  # fmt: skip
     later = first_run("second", 1.02, started_at="2026-06-01T10:00:00+00:00", finished_at="2026-06-01T10:02:00+00:00")
     return fill(tmp_path_factory.mktemp("many") / "store.sqlite", [first_run(), *published(), attack, later])
+
+
+@pytest.fixture
+def postgres_run_store(postgres_url: str) -> MadeStore:
+    """This machine's first run and the published results in a real PostgreSQL."""
+    return fill(postgres_url, [first_run(), *published()])
 
 
 @pytest.fixture

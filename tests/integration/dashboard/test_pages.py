@@ -90,6 +90,14 @@ def test_one_run_is_shown(open_page: OpenPage, one_run_store: Any, page: str) ->
     assert "Acme CPU 9000" in shown(app)
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_postgresql_shows_the_same(open_page: OpenPage, postgres_run_store: Any, page: str) -> None:
+    app = open_page(page, postgres_run_store.url)
+    assert not app.exception and not app.error
+    assert "Acme CPU 9000" in shown(app)
+    assert "Data as of" in shown(app)
+
+
 def test_results_keep_refused_and_failed_rows_with_their_reasons(open_page: OpenPage, one_run_store: Any) -> None:
     app = open_page("results", one_run_store.url)
     table = app.dataframe[0].value

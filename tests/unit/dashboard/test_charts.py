@@ -76,8 +76,8 @@ def test_a_ratio_chart_shows_each_ratio_and_the_baseline_at_one(make_row: MakeRo
     chart = ratio_chart(section, {})
     assert channel(chart, 1, "x")["scale"]["type"] == "log"
     assert {point["label"]: point["ratio"] for point in points(chart, 1)} == {
-        "Acme CPU 9000, onnxruntime cpu": 1.0,
-        "Acme CPU 9000, openvino cpu": 0.5,
+        "Acme CPU 9000\nonnxruntime cpu": 1.0,
+        "Acme CPU 9000\nopenvino cpu": 0.5,
     }
 
 
