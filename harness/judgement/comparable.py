@@ -1,4 +1,4 @@
-"""What a measurement must say about itself to be compared. Judgement knows rows by this shape only, not by their database."""
+"""What a measurement must say about itself to be compared. Judgement knows rows by this shape, not by their database."""
 
 from __future__ import annotations
 
