@@ -2,6 +2,8 @@
 # Installs what the tests need beside Python packages: an OpenSSH server and a browser. Says loudly what it could not.
 set -u
 missing=()
+command -v openssl >/dev/null 2>&1 || missing+=(openssl)
+command -v ssh-keygen >/dev/null 2>&1 || missing+=(openssh-client)
 [ -x /usr/sbin/sshd ] || command -v sshd >/dev/null 2>&1 || missing+=(openssh-server)
 command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || missing+=(chromium)
 [ ${#missing[@]} -eq 0 ] && exit 0
