@@ -32,14 +32,6 @@ def body(view: data.View) -> None:
         return
     _counts(rows, found, everything)
     address.link_to_view()
-    chart = latency_chart(rows, data.hardware_markers(view))
-    if chart is not None:
-        st.subheader("Latency", anchor=False)
-        st.caption(
-            "Dot: p50. Line: from the fastest sample to p90. Tick: p99. One line for each measurement with latencies, "
-            f"the fastest {CHART_ROWS} of them. Offline runs have no latency: their queue times are none."
-        )
-        st.altair_chart(chart)
     st.subheader("Measurements", anchor=False)
     st.dataframe(
         results_table(rows), hide_index=True, placeholder="", column_config=_columns(), height=_height(len(rows))
@@ -54,6 +46,14 @@ def body(view: data.View) -> None:
         icon=":material/download:",
         on_click="ignore",
     )
+    chart = latency_chart(rows, data.hardware_markers(view))
+    if chart is not None:
+        st.subheader("Latency", anchor=False)
+        st.caption(
+            "Dot: p50. Line: from the fastest sample to p90. Tick: p99. One line for each measurement with latencies, "
+            f"the fastest {CHART_ROWS} of them. Offline runs have no latency: their queue times are none."
+        )
+        st.altair_chart(chart)
 
 
 def _filter(known: Facets) -> Filter:
