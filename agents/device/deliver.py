@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from harness.documents import Bundle, Receipt
 from harness.errors import NotDone, WeighbridgeError
 from harness.folders import spool_dir
 from harness.sinks import open_sink
 
 
-def deliver(bundle: Bundle, store: str) -> Receipt:
-    """Store the run. Raises NotDone where that fails; the message says where the run is kept and how to send it."""
+def deliver(bundle: Bundle, store: str, spooled: Callable[[], None] = lambda: None) -> Receipt:
+    """Store the run. Raises NotDone where that fails; the message says where the run is kept and how to send it.
+
+    `spooled` is called when the spool has it: from then on its record is made, and must not be made again.
+    """
     from agents.device.spool import Spool, run_id_of
 
     run_id = run_id_of(bundle.record)
@@ -19,10 +24,12 @@ def deliver(bundle: Bundle, store: str) -> Receipt:
         spool.add(bundle)
     except WeighbridgeError as error:
         kept = error.what  # a full disk here need not keep the store from taking it
+    else:
+        spooled()
     try:
         receipt = open_sink(store).store(bundle)
-    except Exception as error:
-        what = error.what if isinstance(error, WeighbridgeError) else f"{type(error).__name__}: {_first_line(error)}"
+    except (Exception, KeyboardInterrupt) as error:
+        what = _said(error)
         fix = getattr(error, "fix", "")
         if kept is None:
             raise NotDone(
@@ -38,6 +45,10 @@ def deliver(bundle: Bundle, store: str) -> Receipt:
     return receipt
 
 
-def _first_line(error: Exception) -> str:
+def _said(error: BaseException) -> str:
+    if isinstance(error, WeighbridgeError):
+        return error.what
+    if isinstance(error, KeyboardInterrupt):
+        return "Stopped by Ctrl-C."
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else ""
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,8 +60,8 @@ def run(
     any case that failed, makes the exit status 1. Ctrl-C keeps what is finished.
     """
     from agents.device.lock import device_lock
-    from agents.device.run_suite import RunRequest, make_state_folder, plan_run, resume_run, run_suite
-    from harness.errors import UsageError
+    from agents.device.run_suite import RunRequest, is_unfinished, make_state_folder, plan_run, resume_run, run_suite
+    from harness.errors import NotDone, UsageError
     from harness.runner.plan import Selection
 
     if resume is not None and suite is not None:
@@ -89,14 +88,21 @@ def run(
     store = store or default_store()
     if not no_store:
         check_address(store)  # before measuring, not after
+    _check_writable(json_file)
     make_state_folder()
     run_id = resume or str(uuid.uuid4())
-    with device_lock(run_id), _terminated_like_ctrl_c(), _bar() as listen:
-        if resume is not None:
-            bundle = resume_run(resume, listen, ConsoleProgress())
-        else:
-            bundle = run_suite(request, listen, ConsoleProgress(), run_id)
-    _finish(bundle, selection, store, no_store, json_file)
+    try:
+        with device_lock(run_id), _terminated_like_ctrl_c(), _bar() as listen:
+            if resume is not None:
+                bundle = resume_run(resume, listen, ConsoleProgress())
+            else:
+                bundle = run_suite(request, listen, ConsoleProgress(), run_id)
+        _finish(bundle, selection, store, no_store, json_file)
+    except KeyboardInterrupt as error:
+        if is_unfinished(run_id):
+            fix = f"`weigh run --resume {run_id}` goes on with what is finished."
+            raise NotDone("Stopped by Ctrl-C.", fix) from error
+        raise
 
 
 def _finish(bundle: Bundle, selection: Any, store: str, no_store: bool, json_file: Path | None) -> None:
@@ -117,7 +123,7 @@ def _finish(bundle: Bundle, selection: Any, store: str, no_store: bool, json_fil
                 f"`weigh run --resume {record.run_id} --json FILE` writes it without measuring again.",
             ) from error
     if to_stdout:
-        sys.stdout.write(bundle.record.decode("utf-8") + "\n")
+        typer.echo(bundle.record)  # the record's own bytes, whatever the terminal's encoding is
     else:
         print_table(record)
     finished = record.status == "complete"
@@ -125,7 +131,8 @@ def _finish(bundle: Bundle, selection: Any, store: str, no_store: bool, json_fil
         mark_stored(record.run_id, finished)
         where = "Not stored."
     else:
-        receipt = deliver(bundle, store)
+        # Once in the spool or the store, the record is never assembled again: its bytes would differ.
+        receipt = deliver(bundle, store, spooled=lambda: mark_stored(record.run_id, finished))
         mark_stored(record.run_id, finished)
         where = f"Stored as run {receipt.run_id}."
     if not to_stdout:
@@ -133,6 +140,24 @@ def _finish(bundle: Bundle, selection: Any, store: str, no_store: bool, json_fil
     wrong = complaints(record, selection)
     if wrong:
         raise NotDone(" ".join(wrong))
+
+
+def _check_writable(json_file: Path | None) -> None:
+    """Refuse a place for the record that cannot be written, before anything is measured."""
+    import os
+
+    from harness.errors import UsageError
+
+    if json_file is None or str(json_file) == "-":
+        return
+    folder = json_file.absolute().parent
+    if json_file.is_dir():
+        raise UsageError(f"The run record cannot be written to {json_file}: it is a folder.", "Name a file.")
+    if not folder.is_dir() or not os.access(json_file if json_file.exists() else folder, os.W_OK):
+        raise UsageError(
+            f"The run record cannot be written to {json_file}: its folder is not there or cannot be written.",
+            "Make it first, or name another place.",
+        )
 
 
 def _print_plan(plan: Plan) -> None:

@@ -72,7 +72,7 @@ def complaints(run: Run, selection: Selection) -> list[str]:
     """Return what was asked for and does not hold; empty means exit status 0.
 
     A case that failed or is invalid always counts. What is unsupported counts where it was asked for by name, and nothing of
-    that name ran.
+    that name ran, or where nothing ran at all.
     """
     found = []
     broken = [m for m in run.measurements if m.status in ("failed", "invalid")]
@@ -90,6 +90,8 @@ def complaints(run: Run, selection: Selection) -> list[str]:
             if named and not any(m.status == "ok" or m in broken for m in named):
                 reasons.setdefault(named[0].reason or "No reason is known.", []).append(name)
     found += [f"What was asked for did not run ({', '.join(names)}): {reason}" for reason, names in reasons.items()]
+    if run.status == "complete" and not found and not any(m.status == "ok" for m in run.measurements):
+        found.append("Nothing of it could run here; the reasons are above.")
     if run.status == "interrupted":
         found.append(f"The run was interrupted; `weigh run --resume {run.run_id}` goes on with it.")
     return found

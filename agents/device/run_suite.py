@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError, WeighbridgeError
-from harness.folders import cache_dir, runs_dir, state_dir
+from harness.folders import cache_dir, runs_dir, spool_dir, state_dir
 from harness.runner.plan import Intent, Selection, expand
 from harness.runner.run_folder import RunFolder
 from harness.runner.runner import Listener, Progress, assemble_run, run_trials
@@ -133,7 +133,8 @@ def run_suite(
 def resume_run(run_id: str, listen: Listener = lambda progress: None, fetching: Fetching | None = None) -> Bundle:
     """Go on with an unfinished run: finished trials are kept, the others run now.
 
-    A run that was stored as interrupted goes on under an identifier of its own, because a stored record never changes.
+    A run that was stored as interrupted, or waits in the spool as such, goes on under an identifier of its own, because a
+    stored record never changes.
     Raises UsageError where there is no such run, or where the environment is another one than before.
     """
     from harness.environment import collect
@@ -155,7 +156,7 @@ def resume_run(run_id: str, listen: Listener = lambda progress: None, fetching: 
             f"The environment has changed since the run {run_id} began (hardware, system, drivers or runtimes).",
             "One run belongs to one environment: start a new run.",
         )
-    if kept["stored"]:
+    if kept["stored"] or (spool_dir() / folder.run_id).exists():
         kept = {**kept, "stored": False, "resumed_from": folder.run_id}
         folder = folder.renamed(str(uuid.uuid4()))
         folder.write("request.json", kept)
@@ -174,6 +175,11 @@ def make_state_folder() -> None:
         ) from error
 
 
+def is_unfinished(run_id: str) -> bool:
+    """Say whether `resume_run` has something to go on with."""
+    return (runs_dir() / run_id / "request.json").is_file()
+
+
 def mark_stored(run_id: str, finished: bool) -> None:
     """Say that a run's record is safe: a complete run's folder is removed, an interrupted one's stays to be resumed."""
     folder = RunFolder(runs_dir(), run_id)
@@ -181,7 +187,8 @@ def mark_stored(run_id: str, finished: bool) -> None:
         folder.remove()
         return
     folder, kept = RunFolder.open(runs_dir(), run_id)
-    folder.write("request.json", {**kept, "stored": True})
+    if not kept["stored"]:
+        folder.write("request.json", {**kept, "stored": True})
 
 
 def _measure(

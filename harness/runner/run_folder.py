@@ -35,12 +35,9 @@ class RunFolder:
         folder = cls(runs, run_id)
         try:
             folder._trials.mkdir(parents=True)
-            folder.write("request.json", {"schema": REQUEST_SCHEMA, **request})
         except OSError as error:
-            raise WeighbridgeError(
-                f"The run cannot be kept in {folder.path}: {error.strerror or error}.",
-                "Free some space there, or set WEIGHBRIDGE_STATE to a folder that can be written.",
-            ) from error
+            raise folder._refused(error) from error
+        folder.write("request.json", {"schema": REQUEST_SCHEMA, **request})
         return folder
 
     @classmethod
@@ -70,9 +67,19 @@ class RunFolder:
         return folder
 
     def write(self, name: str, document: Mapping[str, Any]) -> None:
-        """Write one JSON file, whole or not at all."""
-        _write(self.path / f"{name}.part", json.dumps(document, allow_nan=False).encode())
-        os.replace(self.path / f"{name}.part", self.path / name)
+        """Write one JSON file, whole or not at all. Raises WeighbridgeError where the disk refuses."""
+        part = self.path / f"{name}.part"
+        try:
+            _write(part, json.dumps(document, allow_nan=False).encode())
+            os.replace(part, self.path / name)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> WeighbridgeError:
+        return WeighbridgeError(
+            f"The run cannot be kept in {self.path}: {error.strerror or error}.",
+            "Free some space there, or set WEIGHBRIDGE_STATE to a folder that can be written.",
+        )
 
     def save(self, key: str, outcome: Outcome) -> None:
         """Keep a finished trial. Raises WeighbridgeError where the disk refuses."""

@@ -165,13 +165,19 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 def wait_for_trials(home: Path, count: int) -> str:
     """Wait until a run on its way holds `count` finished trials; return its identifier."""
+
+    def ended() -> list[Path]:
+        return list((home / "state" / "runs").glob("*/trials/*/outcome.json"))
+
+    wait_until(lambda: len(ended()) >= count)
+    return ended()[0].parts[-4]
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        found = list((home / "state" / "runs").glob("*/trials/*/outcome.json"))
-        if len(found) >= count:
-            return found[0].parts[-4]
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come within a minute"
         time.sleep(0.05)
-    raise AssertionError("no trial ended within a minute")
 
 
 @pytest.mark.slow
@@ -250,9 +256,46 @@ def test_a_store_that_fails_leaves_the_run_in_the_spool_and_says_so(
     assert "is measured but not stored" in result.stderr
     assert "`weigh push`" in " ".join(result.stderr.split())
     (entry,) = [p for p in (own_folders / "state" / "spool").iterdir() if not p.name.startswith(".")]
+    assert os.listdir(own_folders / "state" / "runs") == []  # assembled again, it would be another record of that id
     sent = weigh("push")
     assert sent.returncode == 0, sent.stderr
     assert runs_in(own_folders) == [(entry.name, "complete")]
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_run_is_stored_leaves_one_record_of_it(
+    weigh: Weigh, tiny_onnx: Path, own_folders: Path
+) -> None:
+    assert weigh("db", "migrate").returncode == 0
+    writer = sqlite3.connect(own_folders / "data" / "weighbridge.sqlite", isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    process = start("run", str(tiny_onnx), *FAST, "--backend", "onnxruntime")
+    spool = own_folders / "state" / "spool"
+    wait_until(lambda: spool.is_dir() and any(not entry.name.startswith(".") for entry in spool.iterdir()))
+    (run_id,) = os.listdir(spool)
+    time.sleep(1.0)  # it opens the store and waits for the writer
+    process.send_signal(signal.SIGINT)
+    writer.rollback()
+    writer.close()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Stopped by Ctrl-C. It waits in" in " ".join(errors.split())
+    assert "Traceback" not in errors
+    assert os.listdir(own_folders / "state" / "runs") == []
+    sent = weigh("push")
+    assert sent.returncode == 0, sent.stderr
+    assert runs_in(own_folders) == [(run_id, "complete")]
+
+
+def test_a_record_that_cannot_be_written_is_refused_before_anything_is_measured(
+    weigh: Weigh, tiny_onnx: Path, tmp_path: Path, own_folders: Path
+) -> None:
+    for place in (tmp_path, tmp_path / "absent" / "run.json"):
+        result = weigh("run", str(tiny_onnx), "--json", str(place))
+        assert result.returncode == 2
+        assert f"The run record cannot be written to {place}" in " ".join(result.stderr.split())
+        assert no_traceback(result)
+    assert not (own_folders / "state" / "runs").exists()
 
 
 @pytest.mark.slow

@@ -100,6 +100,10 @@ def test_what_cannot_run_is_no_failure_unless_asked_for_by_name() -> None:
     assert text == "What was asked for did not run (cuda): No CUDA."
 
 
+def test_a_run_of_which_nothing_ran_is_no_success() -> None:
+    assert complaints(run_of(GAP), Selection()) == ["Nothing of it could run here; the reasons are above."]
+
+
 def test_backend_and_target_that_fail_for_one_reason_are_one_sentence() -> None:
     (text,) = complaints(run_of(GAP), Selection(backends=("onnxruntime",), targets=("cuda",)))
     assert text == "What was asked for did not run (onnxruntime, cuda): No CUDA."
