@@ -18,7 +18,7 @@ from typing import Any
 from harness.canonical import sha256_hex
 from harness.configuration import load_configuration
 from harness.environment import board_name, cpu_name, hypervisor
-from harness.errors import UsageError
+from harness.errors import UsageError, WeighbridgeError
 from harness.folders import data_dir
 from harness.records import ComputeUnit, Device
 
@@ -63,17 +63,12 @@ def _identity(path: Path, root: Path) -> dict[str, Any]:
         known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         uuid.UUID(known["uuid"])
     except FileNotFoundError:
-        known = {"uuid": str(uuid.uuid4()), "machine": machine}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(known), encoding="utf-8")
-        # link() instead of replace(): of two first runs at once, one identity wins and both use it.
-        try:
-            os.link(part, path)
-        except FileExistsError:
-            known = json.loads(path.read_text(encoding="utf-8"))
-        finally:
-            part.unlink()
+        known = _made(path, {"uuid": str(uuid.uuid4()), "machine": machine})
+    except OSError as error:
+        raise WeighbridgeError(
+            f"The device identity {path} cannot be read: {error.strerror or error}.",
+            "Make it readable, or set WEIGHBRIDGE_DATA to another folder.",
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"The device identity {path} is damaged ({error}).", "Restore it, or remove it to make this a new device."
@@ -84,6 +79,26 @@ def _identity(path: Path, root: Path) -> dict[str, Any]:
             "If this is a clone, remove that file to make this a device of its own.",
         )
     return known
+
+
+def _made(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
+    """Write a new identity and return it; of two first runs at once, one identity wins and both use it."""
+    part = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            part.write_text(json.dumps(identity), encoding="utf-8")
+            os.link(part, path)  # unlike replace(), it lets the first one win
+        except FileExistsError:
+            return dict(json.loads(path.read_text(encoding="utf-8")))
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise WeighbridgeError(
+            f"This device's identity cannot be written to {path}: {error.strerror or error}.",
+            "Free some space there, or set WEIGHBRIDGE_DATA to a folder that can be written.",
+        ) from error
+    return identity
 
 
 def _machine_digest(root: Path) -> str | None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.errors import NotDone
+from harness.errors import NotDone, WeighbridgeError
 from harness.folders import state_dir
 
 
@@ -27,18 +27,24 @@ def device_lock(run_id: str, path: Path | None = None) -> Iterator[None]:
 
     path = path or state_dir() / "device.lock"
     owner = path.with_suffix(".owner.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path, timeout=0)
+    said = {"run_id": run_id, "pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
+        owner.write_text(json.dumps(said), encoding="utf-8")
     except Timeout as error:
         raise DeviceBusy(
             f"This device is busy with {_described(owner)}.",
             "Two runs at once would disturb each other; wait for its end.",
         ) from error
+    except OSError as error:
+        lock.release()
+        raise WeighbridgeError(
+            f"The device's lock cannot be written in {path.parent}: {error.strerror or error}.",
+            "Free some space there, or set WEIGHBRIDGE_STATE to a folder that can be written.",
+        ) from error
     try:
-        said = {"run_id": run_id, "pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
-        owner.write_text(json.dumps(said), encoding="utf-8")
         yield
     finally:
         owner.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import uuid
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.device.identity import this_device
-from harness.errors import UsageError
+from harness.errors import UsageError, WeighbridgeError
 
 
 def _machine(root: Path, machine_id: str) -> Path:
@@ -27,6 +28,28 @@ def test_the_uuid_is_made_once(tmp_path: Path) -> None:
 def test_the_machine_id_itself_is_not_kept(tmp_path: Path, own_folders: Path) -> None:
     this_device(_machine(tmp_path, "secret-machine-id"))
     assert "secret-machine-id" not in (own_folders / "data/device.json").read_text()
+
+
+def test_a_data_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("WEIGHBRIDGE_DATA", str(tmp_path / "file" / "data"))
+    with pytest.raises(WeighbridgeError, match=r"device\.json cannot be") as caught:
+        this_device(_machine(tmp_path, "aa11"))
+    assert "WEIGHBRIDGE_DATA" in caught.value.fix
+
+
+def test_a_disk_that_is_full_leaves_no_half_identity(
+    tmp_path: Path, own_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str, encoding: str) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(WeighbridgeError, match=r"cannot be written to .*: No space left on device") as caught:
+        this_device()
+    assert "WEIGHBRIDGE_DATA" in caught.value.fix
+    assert list((own_folders / "data").iterdir()) == []
 
 
 def test_a_clone_is_refused(tmp_path: Path) -> None:
