@@ -61,7 +61,10 @@ def _paths(document: TomlFile, table: str, values: Any, names: tuple[str, ...]) 
     document.check_keys((table,), values, names)
     found = {}
     for name, value in values.items():
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
             raise document.error((table, name), f"{name} must be a path, written as a text.")
-        found[name] = document.path.parent / Path(value).expanduser()
+        try:
+            found[name] = document.path.parent / Path(value).expanduser()
+        except RuntimeError as error:
+            raise document.error((table, name), f"{name} begins with the home folder of an unknown user.") from error
     return found

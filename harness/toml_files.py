@@ -43,7 +43,7 @@ class TomlFile:
             for end in range(position + 1, len(lines) + 1):  # a value may go on over several lines
                 try:
                     document = tomllib.loads("".join(lines[:end]))
-                except tomllib.TOMLDecodeError:
+                except (ValueError, RecursionError):  # not complete up to here
                     continue
                 if _holds(document, key):
                     return position + 1
@@ -83,6 +83,8 @@ def read_toml(path: Path) -> TomlFile:
         raise SuiteError(f"{path} is not valid TOML: {error}.") from error
     except RecursionError as error:
         raise SuiteError(f"{path} is nested too deeply.") from error
+    except ValueError as error:  # a date that does not exist, a number of thousands of digits
+        raise SuiteError(f"{path} holds a value that cannot be read: {error}.") from error
 
 
 def _holds(document: Any, key: tuple[str | int, ...]) -> bool:

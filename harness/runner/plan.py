@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from harness.errors import UsageError
-from harness.suites.definition import AVAILABLE, RUNTIME_DEFAULT, Group, Suite, Threads
+from harness.suites.definition import AVAILABLE, LIMITS, RUNTIME_DEFAULT, Group, Suite, Threads
 from harness.workloads.definition import Workload
 
 CPU_TARGETS = ("cpu", "cpu_only", "CPUExecutionProvider")
@@ -125,6 +125,10 @@ def expand(
 
 
 def _check(suite: Suite, selection: Selection, known: Mapping[str, tuple[str, ...]]) -> None:
+    for name, (low, high) in LIMITS.items():
+        value = getattr(selection, name)
+        if value is not None and not low <= value <= high:  # not a number and infinity are not within either
+            raise UsageError(f"--{name.removesuffix('_s')} cannot be {value}.", f"It is from {low:g} to {high:g}.")
     named = {name: None for group in suite.groups for name in group.workloads}
     for workload in selection.workloads:
         if workload not in named:

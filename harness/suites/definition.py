@@ -18,6 +18,16 @@ Threads = int | str
 Targets = Mapping[str, tuple[str, ...]]  # backend -> targets
 
 
+# Least and most of what a suite file, or the command line instead of it, may say.
+LIMITS: Mapping[str, tuple[float, float]] = {
+    "duration_s": (0.01, 86_400),
+    "warmup_s": (0.0, 3_600),
+    "trials": (1, 1000),
+    "batch": (1, 65_536),
+    "threads": (1, 4096),
+}
+
+
 @dataclass(frozen=True)
 class Group:
     """One [[measure]] table: every combination of its workloads, targets, precisions, batches and threads is a case."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from backends import BACKENDS
 from harness.canonical import digest_of
 from harness.errors import UsageError
-from harness.suites.definition import AVAILABLE, RUNTIME_DEFAULT, Group, Suite, Targets, Threads
+from harness.suites.definition import AVAILABLE, LIMITS, RUNTIME_DEFAULT, Group, Suite, Targets, Threads
 from harness.toml_files import TomlFile, read_toml
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ GROUP_KEYS = (
 )  # fmt: skip
 SCENARIOS = ("single_stream", "offline")
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "int8", RUNTIME_DEFAULT)
+TRIALS = (int(LIMITS["trials"][0]), int(LIMITS["trials"][1]))
+TEXT_CHARACTERS = 200
 ARTIFACT_PRECISIONS = ("fp32", "fp16", "int8")
 
 
@@ -59,7 +61,7 @@ def suite_from(document: TomlFile) -> Suite:
     own = _own_workloads(document, data.get("workload", []))
     known = (*_catalogue(), *own)
     targets = _targets(document, ("targets",), data["targets"]) if "targets" in data else None
-    trials = _whole(document, ("trials",), data.get("trials", 1), 1, 1000)
+    trials = _whole(document, ("trials",), data.get("trials", 1), *TRIALS)
     tables = data.get("measure", [])
     if not isinstance(tables, list) or not tables:
         raise document.error(("measure",), "a suite needs at least one [[measure]] table.")
@@ -142,12 +144,12 @@ def _group(
         batches=_list(document, (*key, "batches"), table.get("batches", [1]), _batch),
         threads=_list(document, (*key, "threads"), table.get("threads", [AVAILABLE]), _threads),
         slots=whole("slots", 1, 1, 1024) if "slots" in table else None,
-        duration_s=number("duration_s", 5.0, 0.01, 86_400),
-        warmup_s=number("warmup_s", 1.0, 0.0, 3_600),
+        duration_s=number("duration_s", 5.0, *LIMITS["duration_s"]),
+        warmup_s=number("warmup_s", 1.0, *LIMITS["warmup_s"]),
         min_queries=whole("min_queries", 100, 1, 1_000_000),
         max_queries=whole("max_queries", 1_000_000, 1, 10_000_000),
         limit_s=number("limit_s", 60.0, 0.01, 86_400),
-        trials=whole("trials", trials, 1, 1000),
+        trials=whole("trials", trials, *TRIALS),
     )
 
 
@@ -192,15 +194,20 @@ def _list(document: TomlFile, key: Key, value: Any, valid: Callable[[Any], str |
     return tuple(dict.fromkeys(value))
 
 
+def _within(name: str, value: float) -> bool:
+    low, high = LIMITS[name]
+    return low <= value <= high
+
+
 def _batch(value: Any) -> str | None:
-    good = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65_536
+    good = isinstance(value, int) and not isinstance(value, bool) and _within("batch", value)
     return None if good else f"a batch must be a whole number from 1 to 65536, not {value!r}."
 
 
 def _threads(value: Threads) -> str | None:
     if value in (AVAILABLE, RUNTIME_DEFAULT):
         return None
-    good = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 4096
+    good = isinstance(value, int) and not isinstance(value, bool) and _within("threads", value)
     return (
         None if good else f'threads must be a whole number from 1, "{AVAILABLE}" or "{RUNTIME_DEFAULT}", not {value!r}.'
     )
@@ -209,6 +216,10 @@ def _threads(value: Threads) -> str | None:
 def _text(document: TomlFile, key: Key, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise document.error(key, f"{key[-1]} must be a text that is not empty.")
+    if not value.isprintable() or len(value) > TEXT_CHARACTERS:
+        raise document.error(
+            key, f"{key[-1]} must be one line of at most {TEXT_CHARACTERS} characters without control characters."
+        )
     return value
 
 

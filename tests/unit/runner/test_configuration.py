@@ -36,6 +36,11 @@ def test_it_reads_runtimes_device_and_datasets(tmp_path: Path) -> None:
     [
         ('[runtimes]\npytorch = "/x"\n', "line 2: 'pytorch' is not known in runtimes. Allowed: onnxruntime, openvino"),
         ("[runtimes]\ntflite = 3\n", "line 2: tflite must be a path"),
+        ('[runtimes]\ntflite = "/x\\u0000y"\n', "line 2: tflite must be a path"),
+        (
+            '[runtimes]\ntflite = "~no-such-user/bin/python"\n',
+            "line 2: tflite begins with the home folder of an unknown",
+        ),
         ('[device]\nnmae = "x"\n', "line 2: 'nmae' is not known in device. Allowed: name"),
         ("[device]\nname = 7\n", "line 2: the device's name must be a text"),
         ('runtime = "x"\n', "line 1: 'runtime' is not known. Allowed: runtimes"),

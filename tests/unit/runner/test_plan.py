@@ -127,3 +127,19 @@ def test_the_expected_time_counts_every_trial_and_nothing_that_cannot_run() -> N
     assert 36 <= intent.expected_s <= 45  # three trials of twelve seconds and their starts
     skipped = plan(suite(Group("single_stream", ("pictures",), {"openvino": ("cpu",)}, threads=(64,))))
     assert [i.expected_s for i in skipped] == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"duration_s": float("inf")}, "--duration cannot be inf. It is from 0.01 to 86400."),
+        ({"warmup_s": float("nan")}, "--warmup cannot be nan."),
+        ({"threads": 1_000_000}, "--threads cannot be 1000000."),
+        ({"batch": 10**9}, "--batch cannot be 1000000000."),
+        ({"trials": 10**6}, "--trials cannot be 1000000."),
+    ],
+)
+def test_the_command_line_has_the_limits_of_a_suite_file(change: dict[str, float], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        plan(suite(SINGLE), Selection(**change))  # type: ignore[arg-type]
+    assert words in str(caught.value)
