@@ -20,6 +20,7 @@ StoreOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 Choice = list[str] | None
+MOST_ROWS = 2**31 - 1  # what every database takes as a number of rows
 
 
 def register(app: typer.Typer) -> None:
@@ -56,8 +57,8 @@ def results(
     run: Annotated[Choice, typer.Option(help="Only this run, by its id.")] = None,
     search: Annotated[str | None, typer.Option(help="Only where all these words occur in names.")] = None,
     newest: Annotated[bool, typer.Option(help="Of each case on each device, only the newest.")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 1000,
-    offset: Annotated[int, typer.Option(min=0, help="Leave out so many first.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="At most so many.")] = 1000,
+    offset: Annotated[int, typer.Option(min=0, max=MOST_ROWS, help="Leave out so many first.")] = 0,
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all fields as CSV.")] = False,
     store: StoreOption = None,
@@ -98,7 +99,7 @@ def results(
             rows = queries.results(opened.engine, wanted)
             shown = len(rows)
             if as_csv:
-                typer.echo(to_csv(rows), nl=False)
+                typer.echo(to_csv(rows).encode(), nl=False)
             elif rows:
                 console = _console()
                 console.print(results_table(rows, console.width))
@@ -284,7 +285,8 @@ def _opened(address: str | None, create: bool) -> Any:
 def _print_json(document: object) -> None:
     import json
 
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, sort_keys=False))
+    # As bytes, because JSON is UTF-8 whatever the terminal's encoding is.
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, sort_keys=False).encode())
 
 
 def _console() -> Console:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sqlite3
 from typing import Any
 
 from sqlalchemy.engine import URL
@@ -20,16 +21,23 @@ def place(url: URL) -> str:
     return f"postgresql://{user}{url.host or 'localhost'}{port}/{url.database or ''}"
 
 
-def friendly(error: SQLAlchemyError | OSError, url: URL) -> StoreError:
-    """Turn what SQLAlchemy or the system raised into a StoreError that says what to do."""
+def password_of(url: URL) -> str | None:
+    """Return the password that a URL holds, before the host or among its parameters."""
+    found = url.password or url.query.get("password")
+    return None if not found else found if isinstance(found, str) else found[0]
+
+
+def friendly(error: SQLAlchemyError | sqlite3.Error | OSError, url: URL) -> StoreError:
+    """Turn what SQLAlchemy, SQLite or the system raised into a StoreError that says what to do."""
     where = place(url)
     if isinstance(error, OSError):
         if error.errno == errno.ENOSPC:
             return _full(where)
         return StoreError(f"The store {where} cannot be used: {error.strerror or error}.")
     text = str(error.orig) if isinstance(error, DBAPIError) and error.orig else str(error)
-    if url.password:
-        text = text.replace(str(url.password), "***")
+    password = password_of(url)
+    if password:
+        text = text.replace(password, "***")
     low = text.lower()
     if url.get_backend_name() == "sqlite":
         return _sqlite(where, text, low)

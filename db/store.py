@@ -55,6 +55,8 @@ def open_store(url: str, create: bool = True) -> Store:
     `url` is sqlite:///PATH or postgresql://USER@HOST/DATABASE. With `create` False, an SQLite file that does not exist is
     an error instead of a new file. Raises StoreError with the way out, UsageError for a URL that cannot be meant.
     """
+    import sqlite3
+
     from sqlalchemy.exc import SQLAlchemyError
 
     from db.failures import friendly, place
@@ -73,7 +75,7 @@ def open_store(url: str, create: bool = True) -> Store:
     engine = _engine(parsed)
     try:
         _bring_up_to_date(engine)
-    except (SQLAlchemyError, OSError) as error:
+    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         engine.dispose()
         raise friendly(error, parsed) from error
     except StoreError:
@@ -84,7 +86,9 @@ def open_store(url: str, create: bool = True) -> Store:
 
 def has_password(url: str) -> bool:
     """Whether a password stands in `url`. Raises UsageError for a URL that cannot be read."""
-    return bool(_parse(url).password)
+    from db.failures import password_of
+
+    return password_of(_parse(url)) is not None
 
 
 def versions(store: Store) -> tuple[str | None, str]:
@@ -112,6 +116,9 @@ def _parse(url: str) -> URL:
             parsed = parsed.set(database=str(Path(parsed.database).expanduser()))
         return parsed.set(drivername="sqlite+pysqlite")
     if backend in {"postgresql", "postgres"}:
+        if "@" in (parsed.host or ""):
+            # Not said which, because a part of the password would be printed.
+            raise UsageError("The store's URL has an @ too many.", "Write an @ in a user or password as %40.")
         return parsed.set(drivername="postgresql+psycopg")
     raise UsageError(f"A store of kind {parsed.drivername!r} is not known.", way_out)
 

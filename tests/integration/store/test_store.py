@@ -264,3 +264,31 @@ def test_addresses_that_cannot_be_meant(url: str) -> None:
 def test_a_password_in_an_address_is_seen() -> None:
     assert has_password("postgresql://me:word@host/db")
     assert not has_password("postgresql://me@host/db")
+    assert has_password("postgresql://host/db?user=me&password=word")
+
+
+def test_a_part_of_a_password_behind_its_own_at_sign_is_not_printed() -> None:
+    with pytest.raises(UsageError, match="%40") as refusal:
+        open_store("postgresql://me:some@thing@host.invalid/db")
+    assert "thing" not in str(refusal.value)
+
+
+def test_a_disk_that_is_full_before_the_first_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sqlalchemy import event
+
+    import db.store
+
+    make = db.store._engine
+
+    def full(url: Any) -> Any:
+        engine = make(url)
+
+        @event.listens_for(engine, "connect")
+        def limit(connection: Any, record: Any) -> None:
+            connection.execute("PRAGMA max_page_count = 1")
+
+        return engine
+
+    monkeypatch.setattr(db.store, "_engine", full)
+    with pytest.raises(StoreError, match="is full; nothing of this step was stored"):
+        open_store(f"sqlite:///{tmp_path / 'a.sqlite'}")
