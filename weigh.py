@@ -6,6 +6,7 @@ here: a runtime, a database or a server is loaded by the command that needs it.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -80,17 +81,31 @@ def main() -> None:
     from backends.errors import BackendError
     from harness.errors import WeighbridgeError
 
+    _prepare_streams()
     try:
-        compose()(prog_name="weigh")
+        try:
+            compose()(prog_name="weigh")
+        finally:
+            sys.stdout.flush()  # here, where a full disk under the output can still be told
     except (WeighbridgeError, BackendError) as error:
         _complain(error.what, error.fix)
         sys.exit(getattr(error, "exit_code", 1))
     except KeyboardInterrupt:
         _complain("Stopped by Ctrl-C.", "")
         sys.exit(130)
+    except SystemExit as end:
+        if end.code == 130:  # what typer makes of Ctrl-C, without a word
+            _complain("Stopped by Ctrl-C.", "")
+        raise
     except BrokenPipeError:
         # The reader of our output (`| head`) has gone; the interpreter must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+        sys.exit(1)
+    except OSError as error:
+        # What no room turned into a sentence of its own: most of all the output itself, on a full disk.
+        where = f"{error.filename} cannot be used" if error.filename else "The output cannot be written"
+        _complain(f"{where}: {error.strerror or error}.", "")
+        _drop_output()
         sys.exit(1)
     except ModuleNotFoundError as error:
         extra = _extra_for(error.name or "")
@@ -101,6 +116,28 @@ def main() -> None:
             f"Install it with: pip install 'weighbridge[{extra}]'",
         )
         sys.exit(1)
+
+
+def _prepare_streams() -> None:
+    """Make the standard streams safe to write to.
+
+    A closed one would leave its number to the next file that is opened, a database for example; a terminal that knows
+    ASCII only must not end a command for the sake of a degree sign.
+    """
+    for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)
+            if handle != number:
+                os.dup2(handle, number)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not complain about it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _complain(what: str, fix: str) -> None:

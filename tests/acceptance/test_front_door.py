@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
+import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -113,3 +116,37 @@ def test_torch_is_in_no_default_install() -> None:
     names = {line.partition("=")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
     assert "onnxruntime" in names
     assert not names & {"torch", "tensorflow", "torchvision"}
+
+
+def _weigh(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Run one shell line in which $WEIGH is the command."""
+    command = f"{shlex.quote(sys.executable)} -m weigh"
+    environment = {**os.environ, "WEIGH": command, **environment}
+    return subprocess.run(["sh", "-c", line], capture_output=True, env=environment, check=False, timeout=60)
+
+
+def test_output_on_a_full_disk_is_one_sentence_and_exit_1() -> None:
+    done = _weigh("$WEIGH --version > /dev/full")
+    assert (done.returncode, done.stderr) == (1, b"weigh: The output cannot be written: No space left on device.\n")
+
+
+def test_closed_streams_are_like_dev_null() -> None:
+    done = _weigh("$WEIGH import reference <&- >&- 2>&- && $WEIGH results --limit 1 --json")
+    assert done.returncode == 0
+    assert len(json.loads(done.stdout)) == 1
+
+
+def test_a_terminal_that_knows_ascii_only_gets_the_table_and_json_stays_utf_8() -> None:
+    plain = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    done = _weigh("$WEIGH import reference && $WEIGH compare --family resnet50", **plain)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Single stream" in done.stdout
+    assert done.stdout.isascii()
+    assert json.loads(_weigh("$WEIGH results --json", **plain).stdout.decode("utf-8"))
+
+
+@pytest.mark.parametrize("option", ["--limit", "--offset"])
+def test_a_number_that_no_database_takes_is_refused(weigh: Any, option: str) -> None:
+    done = weigh("results", option, "9" * 20)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
