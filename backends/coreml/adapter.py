@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from backends.addition import run_addition
 from backends.base import (
     BackendError,
     LoadOptions,
@@ -60,17 +59,8 @@ class CoreMLBackend:
             with tempfile.TemporaryDirectory(prefix="weighbridge-probe-") as folder:
                 package = Path(folder) / "probe.mlpackage"
                 write_probe(ct, package)
-                session = self.load(
-                    package, "coreml", target, LoadOptions(precision="default", device_index=device_index)
-                )
-                try:
-                    session.prepare(1)
-                    answer = session.infer(0, [np.array([[1.0, 2.0]], dtype=np.float32)])[0].tolist()
-                    report = session.report()
-                finally:
-                    session.close()
-            if answer != [[2.0, 4.0]]:
-                raise TargetUnsupported(f"{target} computed 1 + 1 and 2 + 2 as {answer}.")
+                options = LoadOptions(precision="default", device_index=device_index)
+                report = run_addition(self.load(package, "coreml", target, options), target)
         except BackendError as error:
             return TargetStatus("coreml", target, False, error.what, error.fix or None, False, None, version)
         details = {"units": sorted(available_units(ct)), "prefers": dict(report.placement_nodes or {})}

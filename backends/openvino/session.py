@@ -153,9 +153,7 @@ class OpenVinoSession:
             threads=int(threads) if threads else None,
             streams=int(streams) if streams else None,
             placement_nodes=placement,
-            placement_method="EXECUTION_DEVICES: an OpenVINO plugin runs the whole graph or refuses it"
-            if placement
-            else None,
+            placement_method=WHOLE_GRAPH if placement else None,
             details={
                 "asked_device": self._device,
                 "inference_precision_hint": self._hint(),
