@@ -13,6 +13,19 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 
+_ASKED = (
+    "workload",
+    "backend",
+    "target",
+    "scenario",
+    "requested_precision",
+    "artifact_precision",
+    "batch",
+    "streams",
+    "threads",
+)
+
+
 @dataclass(frozen=True)
 class Pair:
     """One case of the newest run, and the last earlier measurement of it that was ok."""
@@ -88,6 +101,11 @@ def _history(connection: Connection, device: Any) -> DeviceHistory | None:
     runs = int(connection.execute(select(func.count()).select_from(good.subquery())).scalar_one())
     now = connection.execute(_points(good).where(_run_row() == newest.id).order_by(_position())).mappings().all()
     before = {row["case_id"]: row for row in connection.execute(_last_ok(good, newest)).mappings()}
+    if any(_without_model(row) for row in now):
+        asked = {
+            _asked(row): row for row in connection.execute(_last_ok(good, newest, only_its_cases=False)).mappings()
+        }
+        before |= {row["case_id"]: asked[_asked(row)] for row in now if _without_model(row) and _asked(row) in asked}
     pairs = tuple(
         Pair(
             row["case_key"],
@@ -98,6 +116,16 @@ def _history(connection: Connection, device: Any) -> DeviceHistory | None:
         for row in now
     )
     return DeviceHistory(device.name, device.uuid, newest.run_id, newest.started_at, runs - 1, pairs)
+
+
+def _without_model(row: Any) -> bool:
+    """Whether it ended before its model was looked at, so that its case names no weights and is never that of an ok one."""
+    return row["status"] in ("unsupported", "failed") and row["source_weights"] is None
+
+
+def _asked(row: Any) -> tuple[Any, ...]:
+    """What a case asks for besides model and data: by this a target that stopped working is found again."""
+    return tuple(row[name] for name in _ASKED)
 
 
 def _run_row() -> Any:
@@ -124,6 +152,7 @@ def _points(good: Any) -> Any:
             Measurement.id,
             Measurement.case_id,
             Measurement.measurement_id,
+            Measurement.started_at,
             runs.c.run_id,
             Measurement.status,
             Measurement.reason,
@@ -133,10 +162,8 @@ def _points(good: Any) -> Any:
             Measurement.runtime,
             Measurement.runtime_version,
             Case.key.label("case_key"),
-            Case.backend,
-            Case.target,
-            Case.scenario,
-            Case.requested_precision,
+            Case.source_weights,
+            *(getattr(Case, name) for name in _ASKED[1:]),
             Workload.name.label("workload"),
         )
         .join(runs, runs.c.id == Measurement.run_id)
@@ -145,8 +172,11 @@ def _points(good: Any) -> Any:
     )
 
 
-def _last_ok(good: Any, newest: Any) -> Any:
-    """Of each case of the newest run, the last ok measurement in another run, by a window function over one index."""
+def _last_ok(good: Any, newest: Any, only_its_cases: bool = True) -> Any:
+    """Of each case of the newest run, the last ok measurement in another run, by a window function over one index.
+
+    `only_its_cases` False: of every case of the device, the oldest first.
+    """
     from sqlalchemy import func, select
 
     from db.schema import Measurement
@@ -156,12 +186,12 @@ def _last_ok(good: Any, newest: Any) -> Any:
         partition_by=Measurement.case_id, order_by=(Measurement.started_at.desc(), Measurement.id.desc())
     )
     ranked = (
-        _points(good)
-        .add_columns(rank.label("rank"))
-        .where(Measurement.run_id != newest.id, Measurement.status == "ok", Measurement.case_id.in_(cases))
-        .subquery("ranked")
+        _points(good).add_columns(rank.label("rank")).where(Measurement.run_id != newest.id, Measurement.status == "ok")
     )
-    return select(ranked).where(ranked.c.rank == 1)
+    if only_its_cases:
+        ranked = ranked.where(Measurement.case_id.in_(cases))
+    last = ranked.subquery("ranked")
+    return select(last).where(last.c.rank == 1).order_by(last.c.started_at, last.c.id)
 
 
 def _point(row: Any) -> Point:

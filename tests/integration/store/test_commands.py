@@ -185,6 +185,36 @@ def test_check_looks_past_failed_runs_to_the_last_good_one(
     assert "10 -> 20 ms" in command("check").stdout
 
 
+def test_check_finds_a_target_that_stopped_working(
+    command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker
+) -> None:
+    """What cannot run is recorded before its model is looked at, so its case has another key than the one that ran."""
+
+    def refuse(run: Run) -> Run:
+        case = replace(run.measurements[0].case, source_weights=None, dataset=None, input_size=None)
+        assert case.key != run.measurements[0].case_key
+        gone = replace(
+            run.measurements[0],
+            case=case,
+            case_key=case.key,
+            status="unsupported",
+            reason="libcuda.so.1 not found.",
+            artifact=None,
+            effective=None,
+            latency_ms=None,
+            throughput_per_s=None,
+            accuracy=None,
+            trials=(),
+        )
+        return replace(run, measurements=(gone,))
+
+    fill(make_bundle(p50=10.0))
+    fill(make_bundle(started_at="2026-06-01T10:00:00+00:00", change=refuse))
+    report = command("check")
+    assert report.exit_code == 1
+    assert "was ok before and is unsupported now: libcuda.so.1 not found." in report.stdout
+
+
 @ONE_KIND
 def test_check_does_not_mix_devices_or_imports(
     command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker
