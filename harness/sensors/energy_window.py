@@ -85,7 +85,8 @@ def window_energy(readings: Sequence[Reading], start_ns: int, end_ns: int, inter
         text = f"{gap:.0%} of the window has no reading ({MOST_GAP:.0%} are allowed)"
         return result(None, f"{text}: {failed}" if failed else text)
     if first.method == "trapezoid":
-        return result(_integral(known, start_ns, end_ns))
+        integral = _integral(known, start_ns, end_ns)
+        return result(integral) if integral > 0 else result(None, "the meter told no power in the window")
     joules = _value_at(known, end_ns) - _value_at(known, start_ns)
     if joules <= 0:
         return result(None, "the energy counter did not move in the window")

@@ -97,6 +97,12 @@ def test_a_counter_that_stands_still_is_no_zero() -> None:
     assert "did not move" in (window.reason or "")
 
 
+def test_a_power_of_nothing_is_no_zero() -> None:
+    window = window_energy([power(t, 0.0) for t in range(11)], 0, 10 * S, 1.0)
+    assert window.joules is None
+    assert "no power" in (window.reason or "")
+
+
 def test_both_ways_are_kept_where_a_meter_has_both() -> None:
     window = window_energy([counter(t, 100.0 * t, 175.0) for t in range(31)], 0, 30 * S, 1.0)
     assert window.joules == pytest.approx(3000)
