@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.errors import ModelError
@@ -119,8 +119,9 @@ class Cache:
             parent = self.root / "tmp"
             parent.mkdir(parents=True, exist_ok=True)
             for left in parent.iterdir():  # by a process that was killed
-                if time.time() - left.stat().st_mtime > LEFT_BEHIND_S:
-                    shutil.rmtree(left, ignore_errors=True)
+                with suppress(FileNotFoundError):  # by one that lives, and is done with it by now
+                    if time.time() - left.stat().st_mtime > LEFT_BEHIND_S:
+                        shutil.rmtree(left, ignore_errors=True)
             folder = Path(tempfile.mkdtemp(dir=parent))
         try:
             yield folder

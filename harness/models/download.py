@@ -10,6 +10,7 @@ from harness.errors import ModelError
 from harness.models.cache import sha256_of
 from harness.models.progress import Progress, Step
 
+MOST_BYTES = 4 << 30  # where no size is pinned, whatever the server announces
 ATTEMPTS = 4  # in a row without a single new byte
 PAUSE_S = 0.5  # doubled after each of them
 _TIMEOUT_S = 30.0
@@ -95,11 +96,11 @@ def _request(client: Any, url: str, part: Path, size: int | None, step: Step) ->
             start = 0
         length = response.headers.get("Content-Length", "")
         end = start + int(length) if length.isdigit() else None
-        limit = size if size is not None else end
+        limit = size if size is not None else min(end or MOST_BYTES, MOST_BYTES)
         with part.open("ab" if append else "wb") as sink:
             for block in response.iter_raw():
                 start += len(block)
-                if limit is not None and start > limit:
+                if start > limit:
                     raise ModelError(f"{url} gives more than the {limit} bytes that were expected; it was not used.")
                 sink.write(block)
                 step.advance(len(block))

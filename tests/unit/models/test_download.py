@@ -43,6 +43,16 @@ def test_the_next_process_goes_on_with_what_lies_there(web_server: Any, tmp_path
     assert web_server.seen == ["bytes=200000-"]
 
 
+def test_without_a_pinned_size_a_body_is_still_bounded(
+    web_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web_server.content = CONTENT
+    monkeypatch.setattr("harness.models.download.MOST_BYTES", 100_000)
+    with pytest.raises(ModelError, match="more than the 100000 bytes"):
+        fetched(web_server, tmp_path / "part", size=None)
+    assert (tmp_path / "part").stat().st_size <= 100_000
+
+
 def test_a_server_without_ranges_is_read_from_the_start(web_server: Any, tmp_path: Path) -> None:
     web_server.content, web_server.ranges = CONTENT, False
     (tmp_path / "part").write_bytes(CONTENT[:200_000])

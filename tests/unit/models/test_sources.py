@@ -180,6 +180,16 @@ def test_a_flipped_byte_in_the_cache_is_never_used_offline(web_server: Any, tmp_
         fetch(f"url:{web_server.url}", SHA256, tmp_path / "cache", offline=True)
 
 
+def test_a_folder_that_another_process_removes_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cache(tmp_path).working_folder() as first:
+        gone = first.with_name("gone")
+        monkeypatch.setattr(Path, "iterdir", lambda folder: iter([gone]))
+        with Cache(tmp_path).working_folder() as second:
+            assert second.is_dir()
+
+
 def test_a_cache_that_cannot_be_written_gives_one_sentence(web_server: Any, tmp_path: Path) -> None:
     web_server.content = MODEL
     (tmp_path / "cache").write_text("a file where the folder should be")
