@@ -8,20 +8,20 @@ twice is harmless); `agent.lock` (held while the agent lives); `status.json`; `a
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from os import SEEK_END
 from pathlib import Path
 from typing import Any
 
 from agents.device.bundle_file import pack, write_durably
 from agents.device.lock import device_lock, is_held
 from agents.device.run_status import STATUS, StatusWriter, boot_id
+from agents.device.termination import terminated_like_ctrl_c
 from harness.canonical import sha256_hex
 from harness.documents import Bundle
 from harness.errors import NotDone, UsageError
@@ -36,6 +36,7 @@ RUN_LOCK = "agent.lock"
 CLAIMED = "claimed"
 REQUEST_SCHEMA = "weighbridge/request/1"
 START_S = 30.0
+LOG_BYTES = 2000  # of its end, in a report
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def execute(folder: Path, runner: Runner | None = None) -> None:
         try:
             with device_lock(request.run_id):
                 _pass_fence(request)
-                with _terminated_like_ctrl_c():
+                with terminated_like_ctrl_c():
                     bundle = (runner or _run_suite)(request, folder, status.progress)
                 _write_result(folder, request, bundle)
             status.finish()
@@ -191,20 +192,6 @@ def _forget(bundle: Bundle) -> None:
     mark_stored(str(json.loads(bundle.record)["run_id"]), finished=True)
 
 
-@contextmanager
-def _terminated_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM (a machine that shuts down) keep what is finished."""
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
 def _json(path: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(path.read_bytes())
@@ -215,6 +202,8 @@ def _json(path: Path) -> dict[str, Any] | None:
 
 def _tail(path: Path) -> str:
     try:
-        return path.read_bytes()[-2000:].decode("utf-8", errors="replace")
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, SEEK_END) - LOG_BYTES))
+            return file.read(LOG_BYTES).decode("utf-8", errors="replace")
     except OSError:
         return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +60,7 @@ def run(
     """
     from agents.device.lock import device_lock
     from agents.device.run_suite import RunRequest, is_unfinished, make_state_folder, plan_run, resume_run, run_suite
+    from agents.device.termination import terminated_like_ctrl_c
     from harness.errors import NotDone, UsageError
     from harness.runner.plan import Selection
 
@@ -92,7 +92,7 @@ def run(
     make_state_folder()
     run_id = resume or str(uuid.uuid4())
     try:
-        with device_lock(run_id), _terminated_like_ctrl_c(), _bar() as listen:
+        with device_lock(run_id), terminated_like_ctrl_c(), _bar() as listen:
             if resume is not None:
                 bundle = resume_run(resume, listen, ConsoleProgress())
             else:
@@ -122,19 +122,24 @@ def _finish(bundle: Bundle, selection: Any, store: str, no_store: bool, json_fil
                 f"The run record cannot be written to {json_file}: {error.strerror or error}.",
                 f"`weigh run --resume {record.run_id} --json FILE` writes it without measuring again.",
             ) from error
+    finished = record.status == "complete"
+    where, trouble = "Not stored.", None
+    if not no_store:
+        # Before anything is printed, because who reads it may hang up (`| head`). Once in the spool or the store, the
+        # record is never assembled again: its bytes would differ.
+        try:
+            receipt = deliver(bundle, store, spooled=lambda: mark_stored(record.run_id, finished))
+            where = f"Stored as run {receipt.run_id}."
+        except NotDone as error:
+            trouble = error
+    if trouble is None:
+        mark_stored(record.run_id, finished)
     if to_stdout:
         typer.echo(bundle.record)  # the record's own bytes, whatever the terminal's encoding is
     else:
         print_table(record)
-    finished = record.status == "complete"
-    if no_store:
-        mark_stored(record.run_id, finished)
-        where = "Not stored."
-    else:
-        # Once in the spool or the store, the record is never assembled again: its bytes would differ.
-        receipt = deliver(bundle, store, spooled=lambda: mark_stored(record.run_id, finished))
-        mark_stored(record.run_id, finished)
-        where = f"Stored as run {receipt.run_id}."
+    if trouble is not None:
+        raise trouble
     if not to_stdout:
         typer.echo(where)
     wrong = complaints(record, selection)
@@ -191,20 +196,6 @@ def _print_plan(plan: Plan) -> None:
         f"{running} of {len(plan.intents)} cases can run here, in about {minutes} minute{'s' if minutes > 1 else ''} "
         "beside what has to be fetched."
     )
-
-
-@contextmanager
-def _terminated_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM (a service that stops, a cancelled job) keep what is finished, as Ctrl-C does."""
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager

@@ -105,7 +105,8 @@ def run_suite(
 ) -> Bundle:
     """Measure and return the run record with its blobs; Ctrl-C makes it an interrupted run of what is finished.
 
-    The run's folder stays until `forget_run`, so that nothing is lost when storing fails.
+    The caller holds the device's lock. The run's folder stays until `mark_stored`, so that nothing is lost when storing
+    fails.
     """
     plan = plan_run(request)
     identifier = run_id or str(uuid.uuid4())
@@ -135,7 +136,8 @@ def resume_run(run_id: str, listen: Listener = lambda progress: None, fetching: 
 
     A run that was stored as interrupted, or waits in the spool as such, goes on under an identifier of its own, because a
     stored record never changes.
-    Raises UsageError where there is no such run, or where the environment is another one than before.
+    The caller holds the device's lock. Raises UsageError where there is no such run, or where the environment is another
+    one than before.
     """
     from harness.environment import collect
 
@@ -192,25 +194,6 @@ def mark_stored(run_id: str, finished: bool) -> None:
 
 
 def _measure(
-    request: RunRequest,
-    plan: Plan,
-    folder: RunFolder,
-    kept: Mapping[str, Any],
-    listen: Listener,
-    fetching: Fetching | None,
-) -> Bundle:
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(folder.path.with_suffix(".lock"), timeout=0):
-            return _measure_locked(request, plan, folder, kept, listen, fetching)
-    except Timeout as error:
-        raise UsageError(f"Another process is working on the run {folder.run_id}.") from error
-    finally:
-        folder.path.with_suffix(".lock").unlink(missing_ok=True)
-
-
-def _measure_locked(
     request: RunRequest,
     plan: Plan,
     folder: RunFolder,

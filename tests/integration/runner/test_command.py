@@ -287,6 +287,17 @@ def test_ctrl_c_while_the_run_is_stored_leaves_one_record_of_it(
     assert runs_in(own_folders) == [(run_id, "complete")]
 
 
+def test_a_reader_that_hangs_up_does_not_keep_the_run_from_its_store(tiny_onnx: Path, own_folders: Path) -> None:
+    process = start("run", str(tiny_onnx), *FAST, "--backend", "onnxruntime")
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(timeout=60)
+    assert "Traceback" not in errors
+    assert [status for _, status in runs_in(own_folders)] == ["complete"]
+    assert os.listdir(own_folders / "state" / "runs") == []
+
+
 def test_a_record_that_cannot_be_written_is_refused_before_anything_is_measured(
     weigh: Weigh, tiny_onnx: Path, tmp_path: Path, own_folders: Path
 ) -> None:
