@@ -101,13 +101,13 @@ class RunFolder:
     def load(self, key: str) -> Outcome | None:
         """Return a finished trial, None where it is still to be run."""
         folder = self._trials / key
+        if not folder.is_dir():
+            return None
         try:
             document = json.loads((folder / "outcome.json").read_text(encoding="utf-8"))
             document["files"] = {name: (folder / name).read_bytes() for name in document["files"]}
             document["notes"] = tuple(document["notes"])
             return Outcome(**document)
-        except FileNotFoundError:
-            return None
         except (OSError, ValueError, KeyError, TypeError):
             shutil.rmtree(folder, ignore_errors=True)  # damaged: run it again
             return None
