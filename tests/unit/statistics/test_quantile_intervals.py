@@ -1,0 +1,56 @@
+"""What stands beside a percentile in a record: an interval, a range, or nothing, and its method says which."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.judgement.summary import summarise_latency
+
+MS = 1_000_000
+
+
+def trial(scale: float, seed: int, count: int = 100) -> np.ndarray:
+    return np.rint(np.random.default_rng(seed).lognormal(0, 0.01, count) * scale * MS).astype(np.int64)
+
+
+def test_one_trial_has_an_interval_where_its_samples_carry_one() -> None:
+    # A permutation without any order in time, so nearly all samples count; p90 takes 36, p99 368.
+    values = np.random.default_rng(8).permutation(np.arange(1, 201)) * MS
+    latency = summarise_latency([values])
+    assert latency is not None
+    assert latency.p50.value == 101
+    assert latency.p50.low is not None and latency.p50.high is not None
+    # All 200 as independent would be the ranks 86 and 115, 100.5 -+ 1.96 sqrt(50) rounded outwards; fewer widen it.
+    assert 70 < latency.p50.low <= 86 and 115 <= latency.p50.high < 131
+    assert latency.p50.method is not None
+    assert latency.p50.method.startswith("floor(n p), 95 % interval within one trial, ")
+    assert latency.p50.method.endswith(" of 200 samples count as independent")
+    assert latency.p90.low is not None
+    assert (latency.p99.value, latency.p99.low, latency.p99.high) == (199, None, None)
+    assert latency.p99.method == "floor(n p)"
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_two_to_five_trials_have_a_range(count: int) -> None:
+    latency = summarise_latency([trial(1 + number, number) for number in range(count)])
+    assert latency is not None
+    assert latency.p50.method == f"floor(n p), range of {count} trials"
+    assert (latency.p50.low, latency.p50.high) == (pytest.approx(1, rel=0.02), pytest.approx(count, rel=0.02))
+
+
+def test_nine_trials_have_an_interval_of_their_median() -> None:
+    latency = summarise_latency([trial(1 + number, number) for number in range(9)])
+    assert latency is not None
+    assert latency.p50.method == "floor(n p), 95 % interval of the median over 9 trials"
+    # The second and the eighth of nine.
+    assert (latency.p50.low, latency.p50.high) == (pytest.approx(2, rel=0.02), pytest.approx(8, rel=0.02))
+
+
+def test_an_interval_that_misses_the_pooled_value_is_widened_and_says_so() -> None:
+    # One long slow trial outweighs eight short ones in the pool.
+    latency = summarise_latency([*(trial(1, number) for number in range(8)), trial(5, 9, 5000)])
+    assert latency is not None and latency.p50.value is not None
+    assert latency.p50.high == latency.p50.value == pytest.approx(5, rel=0.02)
+    assert latency.p50.low == pytest.approx(1, rel=0.02)
+    assert latency.p50.method == "floor(n p), 95 % interval of the median over 9 trials, widened to the pooled value"
