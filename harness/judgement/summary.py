@@ -2,7 +2,9 @@
 
 Percentiles follow LoadGen (MLPerf): the zero-based index floor(n p) of the sorted samples. One is given only where at least
 one sample is expected above it, n (1 - p) >= 1, so p99 takes 100 samples and p99.9 takes 1000; else it is None, with the
-reason. Where two or more trials carry a percentile, the smallest and largest of theirs stand beside it as its range.
+reason. What stands beside it as low and high is named in its method: from six trials on a 95 % interval of the median over
+trials; with two to five, the smallest and largest of the trials' own percentiles, called a range; with one trial, a 95 %
+interval that speaks of this process only, where its samples carry one.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from harness.judgement.intervals import median_over_trials, percentile_interval
 from harness.records import ColdStart, Flag, Latency, Quantile
 
 Samples = npt.NDArray[np.int64]
@@ -37,11 +40,13 @@ def loadgen_percentile(ordered: Samples, per_mille: int) -> int:
 
 def summarise_latency(trials: Sequence[Samples]) -> Latency | None:
     """Return the latency over all samples of all timing trials (nanoseconds in, milliseconds out); None without samples."""
-    ordered = [np.sort(samples) for samples in trials if len(samples)]
-    if not ordered:
+    held = [samples for samples in trials if len(samples)]
+    if not held:
         return None
+    ordered = [np.sort(samples) for samples in held]
     pooled = np.sort(np.concatenate(ordered))
-    quantiles = {name: _quantile(pooled, ordered, per_mille) for name, per_mille in PER_MILLE.items()}
+    alone = held[0] if len(held) == 1 else None
+    quantiles = {name: _quantile(pooled, ordered, per_mille, alone) for name, per_mille in PER_MILLE.items()}
     return Latency(
         count=len(pooled),
         mean=float(pooled.mean()) / 1e6,
@@ -51,17 +56,34 @@ def summarise_latency(trials: Sequence[Samples]) -> Latency | None:
     )
 
 
-def _quantile(pooled: Samples, trials: Sequence[Samples], per_mille: int) -> Quantile:
+def _quantile(pooled: Samples, trials: Sequence[Samples], per_mille: int, alone: Samples | None) -> Quantile:
+    """`trials` are sorted; `alone` is the only trial in the order of time, None where there are several."""
     needed = samples_needed(per_mille)
     if len(pooled) < needed:
         return Quantile(None, reason=f"too few samples: {len(pooled)} of at least {needed}")
     value = loadgen_percentile(pooled, per_mille) / 1e6
+    if alone is not None:
+        return _within_trial(value, alone, per_mille)
     each = [loadgen_percentile(trial, per_mille) / 1e6 for trial in trials if len(trial) >= needed]
     if len(each) < 2:
         return Quantile(value, method="floor(n p)")
-    # The pooled value can lie outside where a trial was too short to have the percentile itself.
-    low, high = min(*each, value), max(*each, value)
-    return Quantile(value, low, high, f"floor(n p), range of {len(each)} trials")
+    across = median_over_trials(each)
+    assert across.low is not None and across.high is not None
+    # The pooled value can lie outside: a trial may be too short to have the percentile itself, or longer than the others.
+    low, high = min(across.low, value), max(across.high, value)
+    if across.kind == "range":
+        return Quantile(value, low, high, f"floor(n p), range of {len(each)} trials")
+    widened = ", widened to the pooled value" if (low, high) != (across.low, across.high) else ""
+    return Quantile(value, low, high, f"floor(n p), 95 % interval of the median over {len(each)} trials{widened}")
+
+
+def _within_trial(value: float, samples: Samples, per_mille: int) -> Quantile:
+    found = percentile_interval(samples, per_mille)
+    if found.low is None or found.high is None:
+        return Quantile(value, method="floor(n p)")
+    worth = f"{found.independent} of {found.count} samples count as independent"
+    method = f"floor(n p), 95 % interval within one trial, {worth}"
+    return Quantile(value, found.low / 1e6, found.high / 1e6, method)
 
 
 def median_ms(arrays: Sequence[Samples]) -> float | None:
