@@ -151,6 +151,13 @@ class Backend(Protocol):
         """The targets that this product names for the runtime, whether or not they work here. Needs no runtime."""
         ...
 
+    def target_named(self, name: str) -> str | None:
+        """The backend's one name for the target that `name` asks for; None where it has none. Needs no runtime.
+
+        Beside `targets()` there may be targets that are only asked for by name, and second names.
+        """
+        ...
+
     def probe(self, target: str, device_index: int = 0) -> TargetStatus:
         """Say whether `target` works here, by really creating and running a tiny session. Never raises BackendError."""
         ...

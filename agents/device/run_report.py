@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from harness.records import Measurement, Run
-from harness.runner.plan import Selection
+from harness.runner.plan import Selection, own_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,7 +86,7 @@ def complaints(run: Run, selection: Selection) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for kind, names in asked:
         for name in names:
-            named = [m for m in run.measurements if getattr(m.case, kind) == name]
+            named = [m for m in run.measurements if getattr(m.case, kind) == _own(kind, name, m.case.backend)]
             if named and not any(m.status == "ok" or m in broken for m in named):
                 reasons.setdefault(named[0].reason or "No reason is known.", []).append(name)
     found += [f"What was asked for did not run ({', '.join(names)}): {reason}" for reason, names in reasons.items()]
@@ -95,6 +95,10 @@ def complaints(run: Run, selection: Selection) -> list[str]:
     if run.status == "interrupted":
         found.append(f"The run was interrupted; `weigh run --resume {run.run_id}` goes on with it.")
     return found
+
+
+def _own(kind: str, name: str, backend: str) -> str | None:
+    return own_name(backend, name) if kind == "target" else name
 
 
 def print_table(run: Run) -> None:

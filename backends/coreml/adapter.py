@@ -49,6 +49,10 @@ class CoreMLBackend:
         """Which processors Core ML may use; the CPU is always among them."""
         return tuple(UNITS)
 
+    def target_named(self, name: str) -> str | None:
+        """One of `targets()`."""
+        return name if name in UNITS else None
+
     def probe(self, target: str, device_index: int = 0) -> TargetStatus:
         """Convert, compile and predict one addition; away from macOS say what is missing, and what still works."""
         version = None

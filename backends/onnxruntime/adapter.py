@@ -38,6 +38,12 @@ class OnnxRuntimeBackend:
         """The short names; any other provider may be asked for by its own."""
         return tuple(providers.PROVIDERS)
 
+    def target_named(self, name: str) -> str | None:
+        """A short name, or any execution provider by its own name; one that has a short name is known by that."""
+        if name in providers.PROVIDERS:
+            return name
+        return providers.target_of(name) if name.partition(".")[0].endswith("ExecutionProvider") else None
+
     def probe(self, target: str, device_index: int = 0) -> TargetStatus:
         """Make a session of one addition and run it."""
         verified = providers.provider_of(target) in VERIFIED

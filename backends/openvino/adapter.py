@@ -53,6 +53,10 @@ class OpenVinoBackend:
         """The device kinds that OpenVINO's plugins serve, and AUTO, which chooses among them."""
         return tuple(DEVICES)
 
+    def target_named(self, name: str) -> str | None:
+        """One of `targets()`."""
+        return name if name in DEVICES else None
+
     def probe(self, target: str, device_index: int = 0) -> TargetStatus:
         """Compile one addition for the device and run it."""
         verified = target in ("cpu", "auto")

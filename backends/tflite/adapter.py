@@ -44,6 +44,10 @@ class TfliteBackend:
         """What a plain run measures; the other kernels and delegates are asked for by name."""
         return ("cpu",)
 
+    def target_named(self, name: str) -> str | None:
+        """The CPU with one of its sets of kernels, or delegate:LIBRARY."""
+        return name if name in RESOLVERS or name.removeprefix(DELEGATE) not in ("", name) else None
+
     def probe(self, target: str, device_index: int = 0) -> TargetStatus:
         """Construct an interpreter over one addition and invoke it: importing alone proves nothing."""
         verified = target in RESOLVERS

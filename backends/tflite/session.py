@@ -10,7 +10,7 @@ import numpy as np
 from backends.base import Array, InferenceFailed, Report, TensorInfo
 from backends.slots import SlotThreads, first_line
 from backends.tflite.placement import nodes_of, precision_of, shares
-from backends.tflite.runtime import Runtime
+from backends.tflite.runtime import DELEGATE, Runtime
 
 
 def tensor_info(detail: dict[str, Any]) -> TensorInfo:
@@ -108,16 +108,16 @@ class TfliteSession:
     def report(self) -> Report:
         """Kernels, delegates, precision and threads."""
         found = self._shares()
-        target = "cpu"
-        if self._target.startswith("delegate:"):
-            share = self.delegated_share
-            target = self._target if share is None or share == 1.0 else "mixed"
+        target = self._target
+        delegated = target.startswith(DELEGATE)
+        if delegated and self.delegated_share not in (None, 1.0):
+            target = "mixed"
         return Report(
             runtime=self._runtime.package,
             runtime_version=self._runtime.version,
             target=target,
-            devices=(self._processor,) if target == "cpu" else (self._target, self._processor),
-            precision=precision_of(self._nodes) if self._nodes is not None and target == "cpu" else None,
+            devices=(self._target, self._processor) if delegated else (self._processor,),
+            precision=precision_of(self._nodes) if self._nodes is not None and not delegated else None,
             threads=self._threads_asked if self._threads_asked is not None else 1,  # the interpreter's own default
             placement_nodes=found,
             placement_method="nodes that the delegates replaced" if found is not None else None,

@@ -31,6 +31,7 @@ from harness.records import (
     TrialKind,
 )
 from harness.runner.cases import PlannedCase, PlannedTrial, compute_unit_of
+from harness.runner.plan import CPU_TARGETS
 from harness.runner.trial_process import Outcome
 
 Ran = Sequence[tuple[PlannedTrial, Outcome]]
@@ -189,7 +190,7 @@ def _flags(planned: PlannedCase, ran: Ran, effective: Effective, processors: int
     if effective.precision is None:
         found.append(Flag("precision_unknown", f"{intent.backend} does not tell the precision that ran."))
     threads = effective.threads if effective.threads is not None else intent.threads
-    if threads is not None and intent.target in ("cpu", "cpu_only") and threads > processors:
+    if threads is not None and intent.target in CPU_TARGETS and threads > processors:
         found.append(Flag("threads_oversubscribed", f"{threads} threads ran on {processors} available processors."))
     if intent.threads is not None and effective.threads is not None and effective.threads != intent.threads:
         found.append(Flag("threads_differ", f"{intent.threads} threads were asked for, {effective.threads} ran."))

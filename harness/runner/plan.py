@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import backends
 from harness.errors import UsageError
 from harness.suites.definition import AVAILABLE, LIMITS, RUNTIME_DEFAULT, Group, Suite, Threads
 from harness.workloads.definition import Workload
 
-CPU_TARGETS = ("cpu", "cpu_only", "CPUExecutionProvider")
+CPU_TARGETS = ("cpu", "cpu_only", "cpu_builtin", "cpu_reference")
 # Seconds a trial takes beside its window: start, import, load, decoding the samples. Only for the plan's estimate.
 TRIAL_OVERHEAD_S = 1.2
 ACCURACY_S = 8.0
@@ -140,14 +141,14 @@ def _check(suite: Suite, selection: Selection, known: Mapping[str, tuple[str, ..
             raise UsageError(f"There is no backend {backend!r}.", f"Backends are {', '.join(known)}.")
     chosen = selection.backends or tuple(known)
     for target in selection.targets:
-        if not any(_knows(known, backend, target) for backend in chosen):
+        if not any(own_name(backend, target) for backend in chosen):
             each = "; ".join(f"{backend}: {', '.join(known[backend])}" for backend in chosen)
             raise UsageError(f"No chosen backend has a target {target!r}.", f"Targets are {each}.")
 
 
-def _knows(known: Mapping[str, tuple[str, ...]], backend: str, target: str) -> bool:
-    """Whether the backend names this target; onnxruntime takes any execution provider by its own name."""
-    return target in known[backend] or (backend == "onnxruntime" and target.endswith("ExecutionProvider"))
+def own_name(backend: str, target: str) -> str | None:
+    """Return the backend's one name for a target that is asked for, so that a series has one name; None: it has none."""
+    return backends.create(backend).target_named(target)
 
 
 def _places(group: Group, selection: Selection, known: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
@@ -156,12 +157,12 @@ def _places(group: Group, selection: Selection, known: Mapping[str, tuple[str, .
             continue
         if selection.targets:
             # A target that was asked for by name need not be one of the suite's own.
-            yield from ((backend, target) for target in selection.targets if _knows(known, backend, target))
+            named = selection.targets
         else:
             named = group.targets.get(backend, ())
             if not named and selection.backends:
                 named = known[backend][:1]  # asked for by name, though the suite does not mention it
-            yield from ((backend, target) for target in named)
+        yield from ((backend, own) for target in named if (own := own_name(backend, target)))
 
 
 def _combinations(

@@ -161,11 +161,11 @@ def _targets(document: TomlFile, key: Key, table: Any) -> Targets:
         raise document.error(key, "no backend is named.", BACKENDS)
     found = {}
     for backend, names in table.items():
-        known = backends.create(backend).targets()
+        made = backends.create(backend)
         spelled = _strings(document, (*key, backend), names)
         for name in spelled:
-            if name not in known and not (backend == "onnxruntime" and name.endswith("ExecutionProvider")):
-                raise document.error((*key, backend), f"{backend} has no target {name!r}.", known)
+            if made.target_named(name) is None:
+                raise document.error((*key, backend), f"{backend} has no target {name!r}.", made.targets())
         found[backend] = spelled
     return found
 

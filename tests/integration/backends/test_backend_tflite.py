@@ -56,6 +56,7 @@ def test_other_kernels_can_be_asked_for_by_name(
     session.close()
     assert report.placement_nodes == {"builtin": 1.0}
     assert report.details["asked_target"] == target
+    assert report.target == BACKEND.target_named(target) == target  # else the result would be that of another target
 
 
 def test_threads_are_one_by_default(tflite_file: FileMaker) -> None:

@@ -96,6 +96,26 @@ def test_any_execution_provider_can_be_asked_for_by_its_own_name() -> None:
     assert {i.target for i in found} == {"XnnpackExecutionProvider"}
 
 
+@pytest.mark.parametrize(
+    ("backend", "asked", "own"),
+    [
+        ("onnxruntime", "CPUExecutionProvider", "cpu"),
+        ("onnxruntime", "CUDAExecutionProvider", "cuda"),
+        ("tflite", "cpu_builtin", "cpu_builtin"),
+        ("tflite", "delegate:libedgetpu.so.1", "delegate:libedgetpu.so.1"),
+    ],
+)
+def test_a_target_has_one_name_whatever_it_is_asked_for_by(backend: str, asked: str, own: str) -> None:
+    found = plan(suite(SINGLE), Selection(backends=(backend,), targets=(asked,)))
+    assert {i.target for i in found} == {own}
+
+
+@pytest.mark.parametrize("name", ["delegate:", "cpu_fast"])
+def test_a_target_that_tflite_does_not_have_is_wrong_usage(name: str) -> None:
+    with pytest.raises(UsageError, match="No chosen backend has a target"):
+        plan(suite(SINGLE), Selection(backends=("tflite",), targets=(name,)))
+
+
 def test_own_durations_and_trials_take_the_suite_s_place() -> None:
     (intent, *_) = plan(suite(SINGLE), Selection(duration_s=30, warmup_s=0, trials=7, batch=2, workloads=("pictures",)))
     group = intent.group

@@ -98,6 +98,7 @@ def test_what_cannot_run_is_no_failure_unless_asked_for_by_name() -> None:
     assert complaints(run, Selection(backends=("onnxruntime",))) == []
     (text,) = complaints(run, Selection(targets=("cuda",)))
     assert text == "What was asked for did not run (cuda): No CUDA."
+    assert len(complaints(run, Selection(targets=("CUDAExecutionProvider",)))) == 1
 
 
 def test_a_run_of_which_nothing_ran_is_no_success() -> None:
