@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,10 @@ def read_file(path: Path, location: str, limit: int = MAX_TEXT_BYTES) -> SourceF
     if path.is_symlink():
         raise RecordError("it is a symbolic link, which is not followed")
     try:
-        size = path.stat().st_size
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # reading a pipe or a device might never end
+            raise RecordError("it is not a regular file")
+        size = found.st_size
         if size > limit:
             raise RecordError(f"it has {size} bytes, more than the {limit} that such a file may have")
         data = path.read_bytes()

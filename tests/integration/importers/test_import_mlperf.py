@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,15 @@ def test_a_link_out_of_the_tree_is_not_followed(tree: Path, tmp_path: Path) -> N
     system.unlink()
     system.symlink_to(secret)
     assert any("symbolic link" in line for line in _read(tree).problems)
+
+
+def test_a_pipe_in_the_tree_does_not_stop_the_import(tree: Path) -> None:
+    summary = tree / KRAI / "offline/performance/run_1/mlperf_log_summary.txt"
+    summary.unlink()
+    os.mkfifo(summary)
+    found = _read(tree)
+    assert any("not a regular file" in line for line in found.problems)
+    assert len(found.runs) == 9
 
 
 def test_systems_without_results_are_named() -> None:
