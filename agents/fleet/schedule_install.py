@@ -48,8 +48,11 @@ def default_kind() -> Kind:
 
 def environment_for(store: str) -> dict[str, str]:
     """Return what a scheduled command must know of this environment. Raises UsageError for a store with a password."""
+    from db.store import has_password
+
     found = {name: value for name in (*_KEPT, *_KEPT_TOO) if (value := os.environ.get(name))}
-    if urlsplit(store).password:
+    http = store.startswith(("http://", "https://"))
+    if urlsplit(store).password if http else has_password(store):
         raise UsageError(
             "The store's address holds a password, which must not stand in a unit file.",
             f"Leave it out of the address and set PGPASSWORD in {secrets_file()} (mode 0600), or use ~/.pgpass.",

@@ -125,6 +125,8 @@ def test_print_writes_nothing(here, home: Path) -> None:
         (["quick", "--monthly", "--weekly"], "One schedule"),
         (["quick", "--kind", "anacron"], "systemd, launchd, cron"),
         (["quick", "--store", "postgresql://me:secret@db/x"], "password"),
+        (["quick", "--store", "postgresql://me@db/x?password=secret"], "password"),
+        (["quick", "--store", "https://me:secret@bench.example.org"], "password"),
         (["quick", "--name", "Not A Name"], "small letters"),
     ],
 )
