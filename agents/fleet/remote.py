@@ -59,15 +59,21 @@ def needs(connection: Connection, python: str, folder: str) -> dict[str, Any]:
     """Ask which targets work there, and where its cache lies."""
     output = connection.check(weigh(connection.device, python, "agent", "needs", folder), NEEDS_S)
     found = _document(output)
-    cache = found.get("cache") if found else None
-    if (
-        found is None
-        or not isinstance(cache, str)
-        or not cache.startswith("/")
-        or not isinstance(found.get("places"), list)
-    ):
+    if found is None or not _says_what_it_needs(found):
         raise TransportError(f"{connection.device.name} does not answer like weighbridge.", "Bootstrap it again.")
     return found
+
+
+def _says_what_it_needs(found: dict[str, Any]) -> bool:
+    cache, processors, places = found.get("cache"), found.get("processors"), found.get("places")
+    return (
+        isinstance(cache, str)
+        and cache.startswith("/")
+        and isinstance(processors, int)
+        and processors > 0
+        and isinstance(places, list)
+        and all(isinstance(place, dict) and {"backend", "target", "works"} <= place.keys() for place in places)
+    )
 
 
 def launch(connection: Connection, python: str, folder: str) -> Look:
@@ -113,13 +119,18 @@ def _look(connection: Connection, output: bytes) -> Look:
     if found is None:
         raise TransportError(f"{connection.device.name} does not answer like weighbridge.", "Bootstrap it again.")
     return Look(
-        status=found.get("status"),
-        done=found.get("done"),
+        status=_table(found, "status"),
+        done=_table(found, "done"),
         alive=bool(found.get("alive")),
         claimed=bool(found.get("claimed")),
-        boot_id=found.get("boot_id"),
+        boot_id=str(found["boot_id"]) if found.get("boot_id") else None,
         log=str(found.get("log") or ""),
     )
+
+
+def _table(found: dict[str, Any], name: str) -> dict[str, Any] | None:
+    value = found.get(name)
+    return value if isinstance(value, dict) else None
 
 
 def _document(data: bytes | None) -> dict[str, Any] | None:
