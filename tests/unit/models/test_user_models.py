@@ -154,6 +154,19 @@ def test_a_file_of_another_kind_is_said_in_one_sentence(tmp_path: Path, model_fo
         read_ports(path, model_format)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_an_openvino_ir_with_entities_is_refused_in_any_encoding(tmp_path: Path, encoding: str) -> None:
+    from backends.openvino.adapter import PROBE
+
+    path = tmp_path / "own.xml"
+    path.write_text(PROBE, encoding="utf-8")
+    assert read_ports(path, "openvino")[0][0].tensor == "x"
+    declared = PROBE.replace('<?xml version="1.0"?>', '<?xml version="1.0"?><!DOCTYPE net [<!ENTITY a "x">]>')
+    path.write_text(declared.replace('names="x"', 'names="&a;"'), encoding=encoding)
+    with pytest.raises(ModelError, match=r"own\.xml (is refused|is not a openvino file)"):
+        read_ports(path, "openvino")
+
+
 def test_an_openvino_ir_is_read_by_its_tensors_own_names(tmp_path: Path) -> None:
     import openvino
 
