@@ -75,6 +75,7 @@ def _from_keyring(server: str) -> str | None:
     except ImportError:
         return None
     try:
-        return keyring.get_password(KEYRING_SERVICE, server)
+        found: str | None = keyring.get_password(KEYRING_SERVICE, server)
     except (KeyringError, OSError, RuntimeError):
-        return None  # no service on this machine (a board without a desktop); the other places are asked
+        found = None  # no service on this machine (a board without a desktop); the other places are asked
+    return found
