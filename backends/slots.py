@@ -64,6 +64,22 @@ class SlotThreads:
             self._answered[slot].put(answer)
 
 
+class ThreadedSession:
+    """The two calls for requests in flight of a session whose `prepare` makes the threads."""
+
+    _threads: SlotThreads | None = None
+
+    def submit(self, slot: int, inputs: Sequence[Array]) -> None:
+        """Start a request on the slot's own thread."""
+        assert self._threads is not None, "prepare() comes first"
+        self._threads.submit(slot, inputs)
+
+    def wait(self, slot: int) -> Sequence[Array]:
+        """Return the outputs of the slot's request."""
+        assert self._threads is not None, "prepare() comes first"
+        return self._threads.wait(slot)
+
+
 def first_line(error: BaseException, limit: int = 300) -> str:
     """The first telling line of a runtime's message, without its trailing full stop, for use inside a sentence."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -58,8 +58,3 @@ def markdown_cell(text: object) -> str:
 def spreadsheet_safe(text: str) -> str:
     """Text for a CSV cell: what a spreadsheet would run as a formula begins with an apostrophe instead."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
-def unit_title(title: str, unit: str) -> str:
-    """A column's header with its unit: "p50 (ms)"."""
-    return f"{title} ({unit})" if unit else title

@@ -7,10 +7,10 @@ from typing import Any
 
 from backends.base import Array, InferenceFailed, Report, TensorInfo
 from backends.coreml.plan import Plan
-from backends.slots import SlotThreads, first_line
+from backends.slots import SlotThreads, ThreadedSession, first_line
 
 
-class CoreMLSession:
+class CoreMLSession(ThreadedSession):
     """See backends.base.Session. Core ML keeps its own buffers: predict() copies inputs in and outputs out."""
 
     preferred_slots = 1
@@ -38,11 +38,10 @@ class CoreMLSession:
         self._results = [info.name for info in outputs]
         self.load_ms: float | None = load_ms
         self.compile_ms: float | None = compile_ms
-        self._slots: SlotThreads | None = None
 
     def prepare(self, slots: int) -> None:
         """One thread per slot; Core ML serves predictions of one model from several threads."""
-        self._slots = SlotThreads(slots, self.infer)
+        self._threads = SlotThreads(slots, self.infer)
 
     def infer(self, slot: int, inputs: Sequence[Array]) -> Sequence[Array]:
         """Predict: host to host."""
@@ -53,16 +52,6 @@ class CoreMLSession:
             return [answer[name] for name in self._results]
         except Exception as error:  # coremltools raises plain Exception and RuntimeError
             raise InferenceFailed(f"Core ML failed: {first_line(error)}.") from error
-
-    def submit(self, slot: int, inputs: Sequence[Array]) -> None:
-        """Start a request on the slot's own thread."""
-        assert self._slots is not None, "prepare() comes first"
-        self._slots.submit(slot, inputs)
-
-    def wait(self, slot: int) -> Sequence[Array]:
-        """Return the outputs of the slot's request."""
-        assert self._slots is not None, "prepare() comes first"
-        return self._slots.wait(slot)
 
     def report(self) -> Report:
         """Where Core ML prefers to run each operation. It is a preference: Core ML tells no more."""
@@ -90,8 +79,8 @@ class CoreMLSession:
 
     def close(self) -> None:
         """Stop the threads, release the model, remove its compiled copy."""
-        if self._slots is not None:
-            self._slots.close()
+        if self._threads is not None:
+            self._threads.close()
         self._model = None
         if self._release is not None:
             self._release()

@@ -9,7 +9,7 @@ from typing import Any
 from backends.base import Array, InferenceFailed, ModelRejected, Report, TensorInfo
 from backends.onnxruntime.placement import Profile, node_shares, read_profile
 from backends.onnxruntime.providers import CPU, target_of
-from backends.slots import SlotThreads, first_line
+from backends.slots import SlotThreads, ThreadedSession, first_line
 from backends.tensors import allocate, write
 
 DTYPES = {
@@ -32,7 +32,7 @@ def tensor_info(argument: Any, shape: Sequence[Any] | None = None) -> TensorInfo
     return TensorInfo(argument.name, dtype, tuple(size if isinstance(size, int) else 0 for size in sizes))
 
 
-class OnnxRuntimeSession:
+class OnnxRuntimeSession(ThreadedSession):
     """See backends.base.Session. One onnxruntime session serves all slots; each slot has its own binding and buffers."""
 
     preferred_slots = 1  # intra-op threads already use every core
@@ -61,7 +61,6 @@ class OnnxRuntimeSession:
         self._in: list[list[Array]] = []
         self._out: list[list[Array]] = []
         self._device_in: list[list[Any]] = []
-        self._threads: SlotThreads | None = None
 
     def prepare(self, slots: int) -> None:
         """Allocate and bind the buffers of each slot."""
@@ -120,16 +119,6 @@ class OnnxRuntimeSession:
             raise
         except Exception as error:
             raise InferenceFailed(f"onnxruntime failed: {first_line(error)}.") from error
-
-    def submit(self, slot: int, inputs: Sequence[Array]) -> None:
-        """Start a request on the slot's own thread."""
-        assert self._threads is not None, "prepare() comes first"
-        self._threads.submit(slot, inputs)
-
-    def wait(self, slot: int) -> Sequence[Array]:
-        """Return the outputs of the slot's request."""
-        assert self._threads is not None, "prepare() comes first"
-        return self._threads.wait(slot)
 
     def report(self) -> Report:
         """Providers, placement, precision and threads as the session tells them. Ends the profile, where one runs."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from backends.base import Array, InferenceFailed, Report, TensorInfo
-from backends.slots import SlotThreads, first_line
+from backends.slots import SlotThreads, ThreadedSession, first_line
 from backends.tflite.placement import nodes_of, precision_of, shares
 from backends.tflite.runtime import DELEGATE, Runtime
 
@@ -29,7 +29,7 @@ def output_info(interpreter: Any, detail: dict[str, Any]) -> TensorInfo:
     return info
 
 
-class TfliteSession:
+class TfliteSession(ThreadedSession):
     """See backends.base.Session."""
 
     preferred_slots = 1
@@ -68,13 +68,12 @@ class TfliteSession:
         self._nodes = nodes_of(interpreter)
         self.load_ms: float | None = load_ms
         self.compile_ms: float | None = compile_ms
-        self._slots: SlotThreads | None = None
 
     def prepare(self, slots: int) -> None:
         """Make an interpreter for each further slot."""
         while len(self._interpreters) < slots:
             self._interpreters.append(self._make()[0])
-        self._slots = SlotThreads(slots, self.infer)
+        self._threads = SlotThreads(slots, self.infer)
 
     def infer(self, slot: int, inputs: Sequence[Array]) -> Sequence[Array]:
         """Write, invoke, read. Outputs are copies: a view into the interpreter would make the next invoke fail."""
@@ -88,16 +87,6 @@ class TfliteSession:
             return [interpreter.get_tensor(index) for index in self._out]
         except (ValueError, RuntimeError) as error:
             raise InferenceFailed(f"{self._runtime.package} failed: {first_line(error)}.") from error
-
-    def submit(self, slot: int, inputs: Sequence[Array]) -> None:
-        """Start a request on the slot's own thread."""
-        assert self._slots is not None, "prepare() comes first"
-        self._slots.submit(slot, inputs)
-
-    def wait(self, slot: int) -> Sequence[Array]:
-        """Return the outputs of the slot's request."""
-        assert self._slots is not None, "prepare() comes first"
-        return self._slots.wait(slot)
 
     @property
     def delegated_share(self) -> float | None:
@@ -136,8 +125,8 @@ class TfliteSession:
 
     def close(self) -> None:
         """Stop the threads and release the interpreters."""
-        if self._slots is not None:
-            self._slots.close()
+        if self._threads is not None:
+            self._threads.close()
         self._interpreters.clear()
         self._make = _closed
 
