@@ -60,8 +60,8 @@ def pin(name: str, declared: Sequence[int | str | None], asked: tuple[int, ...] 
     return asked
 
 
-def write(buffers: Sequence[Array], arrays: Sequence[Array]) -> None:
-    """Copy the inputs into the runtime's buffers. Never broadcasts or casts: raises InferenceFailed instead."""
+def require_like(buffers: Sequence[Array], arrays: Sequence[Array]) -> None:
+    """Raise InferenceFailed where the inputs have not the number, shapes and types of the buffers."""
     if len(buffers) != len(arrays):
         raise InferenceFailed(f"The model takes {len(buffers)} inputs, {len(arrays)} were given.")
     for buffer, array in zip(buffers, arrays, strict=True):
@@ -69,6 +69,12 @@ def write(buffers: Sequence[Array], arrays: Sequence[Array]) -> None:
             raise InferenceFailed(
                 f"An input has {array.dtype} {array.shape}, the model wants {buffer.dtype} {buffer.shape}."
             )
+
+
+def write(buffers: Sequence[Array], arrays: Sequence[Array]) -> None:
+    """Copy the inputs into the runtime's buffers. Never broadcasts or casts: raises InferenceFailed instead."""
+    require_like(buffers, arrays)
+    for buffer, array in zip(buffers, arrays, strict=True):
         np.copyto(buffer, array)
 
 

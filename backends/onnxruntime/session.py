@@ -10,7 +10,7 @@ from backends.base import Array, InferenceFailed, ModelRejected, Report, TensorI
 from backends.onnxruntime.placement import Profile, node_shares, read_profile
 from backends.onnxruntime.providers import CPU, target_of
 from backends.slots import SlotThreads, ThreadedSession, first_line
-from backends.tensors import allocate, write
+from backends.tensors import allocate, require_like, write
 
 DTYPES = {
     "float": "float32",
@@ -99,14 +99,17 @@ class OnnxRuntimeSession(ThreadedSession):
         """Write, run, read: host to host. On CUDA both copies are inside."""
         try:
             if not self._bindings:  # providers whose memory onnxruntime hides: run() copies both ways itself
-                write(self._in[slot], inputs)
-                named = {info.name: array for info, array in zip(self.inputs, self._in[slot], strict=True)}
+                require_like(self._in[slot], inputs)
+                named = {info.name: array for info, array in zip(self.inputs, inputs, strict=True)}
                 outputs: Sequence[Array] = self._session.run(None, named)
                 return outputs
             binding = self._bindings[slot]
-            write(self._in[slot], inputs)
-            for device, host in zip(self._device_in[slot], self._in[slot], strict=False):
-                device.update_inplace(host)
+            if self._device_in[slot]:  # from the caller's memory to the device: one more copy here would be ours alone
+                require_like(self._in[slot], inputs)
+                for device, host in zip(self._device_in[slot], inputs, strict=True):
+                    device.update_inplace(host)
+            else:
+                write(self._in[slot], inputs)
             if not self._fixed:
                 for info in self.outputs:  # else the binding insists on the size of the last answer
                     binding.bind_output(info.name, "cpu")

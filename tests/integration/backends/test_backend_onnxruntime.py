@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from backends import create
-from backends.base import LoadOptions, OptionUnsupported, TargetUnsupported
+from backends.base import InferenceFailed, LoadOptions, OptionUnsupported, TargetUnsupported
 from backends.onnxruntime import adapter, providers
 from backends.onnxruntime.graph import read_graph
 from backends.onnxruntime.options import STRICT, session_options
@@ -227,6 +227,7 @@ class Recorded:
 
     def __init__(self, lands_on: str = CUDA, fails: str | None = None) -> None:
         self.calls: list[Any] = []
+        self.hosts: list[np.ndarray] = []
         self.lands_on = lands_on
         self.fails = fails
         self.hides_memory = False
@@ -247,6 +248,7 @@ class Recorded:
 
                 def update_inplace(host: np.ndarray) -> None:
                     outer.calls.append(("host to device", float(host[0, 0])))
+                    outer.hosts.append(host)
                     np.copyto(array, host)
 
                 return SimpleNamespace(real=real, update_inplace=update_inplace)
@@ -317,6 +319,9 @@ def test_on_cuda_each_request_copies_its_input_and_its_output(
         ("run",),
     ]
     assert ("allocate", "cuda", 1, (4, 64)) in recorded.calls
+    assert all(host is sample for host, sample in zip(recorded.hosts, samples[:2], strict=True))  # no copy in between
+    with pytest.raises(InferenceFailed, match="the model wants"):
+        session.infer(0, [samples[0].astype(np.float64)])
     session.close()
 
 
