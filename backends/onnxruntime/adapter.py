@@ -70,6 +70,7 @@ class OnnxRuntimeBackend:
         require_counts(options)
         ort = import_runtime()
         provider = providers.provider_of(target)
+        providers.override_tf32(provider, options.precision)
         start = time.perf_counter_ns()
         devices = require_provider(ort, provider, target)
         libraries_ns = time.perf_counter_ns() - start  # CUDA's and cuDNN's, or a plugin's: seconds, on a cold machine

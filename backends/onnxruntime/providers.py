@@ -55,6 +55,20 @@ def target_of(provider: str) -> str:
     return provider
 
 
+def override_tf32(provider: str, precision: str) -> None:
+    """Let no variable of the user's decide over TF32 on NVIDIA's boards. Called before NVIDIA's libraries are loaded.
+
+    NVIDIA_TF32_OVERRIDE stands above every option, the libraries read it once, and TensorRT's provider has no option of its
+    own for TF32.
+    """
+    if provider not in ("CUDAExecutionProvider", "TensorrtExecutionProvider"):
+        return
+    if precision in ("tf32", "default"):
+        os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
+    else:
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+
+
 def provider_options(
     provider: str, options: LoadOptions, extra: dict[str, str], hardware: str = "CPU"
 ) -> dict[str, str]:
@@ -74,9 +88,6 @@ def provider_options(
         for name in ("fp16", "bf16", "int8"):
             if precision == name:
                 chosen[f"trt_{name}_enable"] = "1"
-        if precision in ("fp32", "fp16", "bf16", "int8"):
-            # The provider has no option for TF32; NVIDIA's libraries read this once, when they are first loaded.
-            os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
         if options.cache_dir is not None:
             chosen["trt_engine_cache_enable"] = "1"
             chosen["trt_engine_cache_path"] = str(options.cache_dir)
