@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.judgement.intervals import (
@@ -19,6 +19,8 @@ from harness.judgement.intervals import (
     ratio_of_medians,
 )
 
+# On a busy machine an example may wait for its turn; how long it takes is not what is tested.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 latencies = st.lists(st.integers(1, 10**10), min_size=1, max_size=400)
 trials = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=40)
 per_milles = st.sampled_from([500, 900, 950, 990, 999])
@@ -44,6 +46,7 @@ def test_the_median_has_the_ranks_of_the_published_tables(
     assert coverage(count, 500, lower, upper) == pytest.approx(confidence, abs=5e-5)
 
 
+@unhurried
 @given(st.integers(1, 500), per_milles, st.sampled_from([0.9, 0.95, 0.99]))
 def test_ranks_are_those_of_the_definition_in_exact_fractions(count: int, per_mille: int, confidence: float) -> None:
     p = Fraction(per_mille, 1000)
@@ -92,6 +95,7 @@ def test_dependent_samples_widen_the_interval_and_at_last_take_it_away() -> None
     assert none.reason == "1000 samples are worth 5 independent ones; an interval takes 6"
 
 
+@unhurried
 @given(latencies, per_milles)
 def test_a_percentiles_interval_holds_the_point(values: list[int], per_mille: int) -> None:
     found = percentile_interval(np.array(values, np.int64), per_mille)
@@ -102,6 +106,7 @@ def test_a_percentiles_interval_holds_the_point(values: list[int], per_mille: in
         assert found.confidence is not None and found.confidence >= 0.95
 
 
+@unhurried
 @given(st.integers(6, 2000), st.data())
 def test_fewer_independent_samples_never_narrow_it(count: int, data: st.DataObject) -> None:
     values = np.arange(count)
@@ -112,6 +117,7 @@ def test_fewer_independent_samples_never_narrow_it(count: int, data: st.DataObje
     assert found.low is not None and found.high is not None and found.low <= found.value <= found.high
 
 
+@unhurried
 @given(latencies, per_milles, st.integers(2, 1000))
 def test_it_scales_with_the_unit(values: list[int], per_mille: int, factor: int) -> None:
     found = percentile_interval(np.array(values, np.int64), per_mille)
@@ -121,6 +127,7 @@ def test_it_scales_with_the_unit(values: list[int], per_mille: int, factor: int)
     assert scaled.high == (None if found.high is None else found.high * factor)
 
 
+@unhurried
 @given(trials, st.sampled_from([0.8, 0.9, 0.95, 0.99]))
 def test_more_confidence_never_narrows(values: list[float], confidence: float) -> None:
     sure = median_over_trials(values, confidence)
@@ -129,6 +136,7 @@ def test_more_confidence_never_narrows(values: list[float], confidence: float) -
     assert sure.low <= less.low <= less.value == sure.value <= less.high <= sure.high  # type: ignore[operator]
 
 
+@unhurried
 @given(trials)
 def test_a_slower_trial_never_lowers_the_interval(values: list[float]) -> None:
     before = median_over_trials(values)
@@ -162,6 +170,7 @@ def test_a_ratio_of_too_few_trials_says_so_and_gives_no_bounds() -> None:
     assert ratio.reason == "6 trials; an interval takes 7"
 
 
+@unhurried
 @given(st.lists(st.floats(0.1, 1e3), min_size=7, max_size=20), st.lists(st.floats(0.1, 1e3), min_size=7, max_size=20))
 def test_a_ratio_the_other_way_round_is_its_inverse(one: list[float], other: list[float]) -> None:
     there, back = ratio_of_medians(one, other), ratio_of_medians(other, one)
