@@ -51,7 +51,7 @@ def judge(state: str, look: Look) -> tuple[str, str | None]:
         return "FINISHED", None
     status = look.status or {}
     if status.get("state") == "failed":
-        return "FAILED", f"The agent gave up: {status.get('reason') or 'it did not say why'}"
+        return "FAILED", f"The agent gave up: {_printable(str(status.get('reason') or 'it did not say why'))}"
     if look.alive is None:
         return ("RUNNING" if status else state), None
     if look.alive:
@@ -67,5 +67,10 @@ def judge(state: str, look: Look) -> tuple[str, str | None]:
 
 
 def _words(look: Look) -> str:
-    words = " ".join("".join(c if c.isprintable() else " " for c in look.log).split())[-300:]
+    words = _printable(look.log)[-300:]
     return f"Its last words: {words}" if words else ""
+
+
+def _printable(text: str) -> str:
+    """What a device says, in one line and without what could steer the terminal that it ends up on."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

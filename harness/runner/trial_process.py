@@ -129,9 +129,7 @@ class _Tail:
         self._thread.join(2)
         if not self._thread.is_alive():
             self._pipe.close()
-        text = self._kept.decode("utf-8", errors="replace")
-        printable = "".join(c if c.isprintable() or c == "\n" else " " for c in text).strip()
-        return printable[-LAST_WORDS_CHARACTERS:]
+        return _printable(self._kept.decode("utf-8", errors="replace"))[-LAST_WORDS_CHARACTERS:]
 
 
 def worker_environment(parent: Mapping[str, str], private: Path) -> dict[str, str]:
@@ -169,8 +167,13 @@ def _outcome(private: Path, job: Job, code: int | None, words: str, timed_out: b
     notes = () if code == 0 else (f"After writing its trial: {death_of(code)}",)
     reason = None
     if status != "ok":
-        reason = f"{document.get('reason') or 'No reason was given.'} {document.get('fix') or ''}".strip()
+        reason = _printable(f"{document.get('reason') or 'No reason was given.'} {document.get('fix') or ''}")
     return Outcome(status, reason, document, files, (words or None) if status == "failed" else None, notes)
+
+
+def _printable(text: str) -> str:
+    """Without what could steer a terminal: a runtime's words may repeat what stands in an untrusted model file."""
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in text).strip()
 
 
 def _content(private: Path, name: str) -> bytes:

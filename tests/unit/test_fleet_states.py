@@ -60,6 +60,7 @@ def test_a_look_never_moves_what_is_not_on_the_device(state: str, look: Look) ->
         (Look({"state": "running", "boot_id": "a"}, None, False, True, "b"), "LOST", "restarted"),
         (Look({"state": "running", "boot_id": "a"}, None, False, True, "a", "Killed"), "LOST", "Killed"),
         (Look({"state": "failed", "reason": "no space"}, None, False, True, "a"), "FAILED", "no space"),
+        (Look({"state": "failed", "reason": "\x1b[2Jno\nspace"}, None, False, True, "a"), "FAILED", ": [2Jno space"),
         (Look(None, None, False, False, "a"), "LOST", "never started"),
     ],
 )

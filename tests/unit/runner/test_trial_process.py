@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from harness.runner.trial_process import death_of, worker_environment
+from harness.runner.trial_process import death_of, run_worker, worker_environment
+from harness.worker.job import Job
+
+HOSTILE = """
+import json, pathlib, sys
+job = json.loads(pathlib.Path(sys.argv[1]).read_text())
+print("\\x1b]0;title\\x07last", file=sys.stderr)
+trial = {"schema": "weighbridge/trial/1", "trial_id": job["trial_id"], "status": "failed", "files": []}
+pathlib.Path(job["out_dir"], "trial.json").write_text(json.dumps({**trial, "reason": "no tensor \\x1b[2Jx", "fix": ""}))
+"""
 
 
 @pytest.mark.parametrize(
@@ -50,3 +60,12 @@ def test_runtimes_variables_pass_and_secrets_do_not(tmp_path: Path) -> None:
         "TEMP": str(tmp_path),
         "TMP": str(tmp_path),
     }
+
+
+def test_a_workers_words_steer_no_terminal(tmp_path: Path) -> None:
+    script = tmp_path / "worker.py"
+    script.write_text(HOSTILE)
+    job = Job(trial_id="t", kind="timing", backend="onnxruntime", out_dir="", timeout_s=20)
+    outcome = run_worker(script, Path(sys.executable), job, tmp_path / "work")
+    assert (outcome.status, outcome.reason) == ("failed", "no tensor  [2Jx")
+    assert outcome.last_words == "]0;title last"
