@@ -158,11 +158,11 @@ def resume_run(run_id: str, listen: Listener = lambda progress: None, fetching: 
             f"The environment has changed since the run {run_id} began (hardware, system, drivers or runtimes).",
             "One run belongs to one environment: start a new run.",
         )
+    plan = plan_run(request, document)  # before anything changes: a model file may be gone since
     if kept["stored"] or (spool_dir() / folder.run_id).exists():
         kept = {**kept, "stored": False, "resumed_from": folder.run_id}
         folder = folder.renamed(str(uuid.uuid4()))
         folder.write("request.json", kept)
-    plan = plan_run(request, document)
     return _measure(request, plan, folder, kept, listen, fetching)
 
 

@@ -143,12 +143,14 @@ class CaseBuilder:
                 jobs.append(("accuracy", 0, self._accuracy_job(intent, whole, data)))
             else:
                 accuracy_reason = f"Not measured: {opened if isinstance(opened, ModelError) else whole}"
+        # A run that is resumed takes no trial of a file that has changed since, by a newer recipe for example.
+        files = digest_of([case.key, model.artifact.sha256])
         return PlannedCase(
             intent=intent,
             case=case,
             measurement_id=self._identifier(case.key),
             artifact=model.artifact,
-            trials=tuple(self._trial(case.key, kind, number, job) for kind, number, job in jobs),
+            trials=tuple(self._trial(files, kind, number, job) for kind, number, job in jobs),
             input_note=pool.note if pool.random and intent.workload.latency_samples != "random" else None,
             accuracy_data=data,
             accuracy_reason=accuracy_reason,
@@ -160,8 +162,8 @@ class CaseBuilder:
         case = case_of(intent, None, None)
         return PlannedCase(intent, case, self._identifier(case.key), None, status=status, reason=reason)
 
-    def _trial(self, case_key: str, kind: str, number: int, job: Job) -> PlannedTrial:
-        key = f"{case_key[:32]}-{kind}-{number}"
+    def _trial(self, files: str, kind: str, number: int, job: Job) -> PlannedTrial:
+        key = f"{files[:32]}-{kind}-{number}"
         return PlannedTrial(key, Job(**{**job.__dict__, "trial_id": self._identifier(key)}))
 
     def _identifier(self, name: str) -> str:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,33 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(
     assert len(windows) == 8
     assert [status for _, status in runs_in(own_folders)] == ["interrupted", "complete"]
     assert os.listdir(own_folders / "state" / "runs") == []
+
+
+@pytest.mark.slow
+def test_resume_takes_no_trial_of_a_model_file_that_has_changed_and_survives_its_loss(
+    tiny_onnx: Path, tmp_path: Path, own_folders: Path, weigh: Weigh
+) -> None:
+    model, away = tmp_path / "mine.onnx", tmp_path / "away.onnx"
+    model.write_bytes(tiny_onnx.read_bytes())
+    process = start("run", str(model), "--duration", "1", "--warmup", "0.02", "--backend", "onnxruntime")
+    run_id = wait_for_trials(own_folders, 1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    model.rename(away)
+    lost = weigh("run", "--resume", run_id)
+    assert lost.returncode == 2
+    assert "There is no model file" in lost.stderr
+    assert os.listdir(own_folders / "state" / "runs") == [run_id]  # the name that the person knows
+
+    # The same network with another producer's name (onnx.proto: ModelProto.producer_name = 2).
+    model.write_bytes(away.read_bytes() + b"\x12\x05other")
+    again = weigh("run", "--resume", run_id, "--json", str(tmp_path / "run.json"))
+    assert again.returncode == 0, again.stderr
+    run = record_of(tmp_path / "run.json")
+    assert {m.artifact.sha256 for m in run.measurements} == {sha256(model.read_bytes()).hexdigest()}
+    with sqlite3.connect(own_folders / "data" / "weighbridge.sqlite") as connection:
+        rows = connection.execute("select trial_id, window_start_ns from trials where kind = 'timing'").fetchall()
+    assert len({start_ns for _, start_ns in rows}) == len(rows) == 3  # the first trial was not taken over
 
 
 @pytest.mark.slow
