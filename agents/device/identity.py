@@ -61,7 +61,8 @@ def _identity(path: Path, root: Path) -> dict[str, Any]:
     machine = _machine_digest(root)
     try:
         known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        uuid.UUID(known["uuid"])
+        if str(uuid.UUID(known["uuid"])) != known["uuid"]:
+            raise ValueError("its uuid is not written in the usual lower-case form")
     except FileNotFoundError:
         known = _made(path, {"uuid": str(uuid.uuid4()), "machine": machine})
     except OSError as error:
@@ -69,7 +70,7 @@ def _identity(path: Path, root: Path) -> dict[str, Any]:
             f"The device identity {path} cannot be read: {error.strerror or error}.",
             "Make it readable, or set WEIGHBRIDGE_DATA to another folder.",
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             f"The device identity {path} is damaged ({error}).", "Restore it, or remove it to make this a new device."
         ) from error

@@ -58,10 +58,13 @@ def test_a_clone_is_refused(tmp_path: Path) -> None:
         this_device(_machine(tmp_path / "second", "bb22"))
 
 
-def test_a_damaged_identity_is_said_not_replaced(tmp_path: Path, own_folders: Path) -> None:
+@pytest.mark.parametrize(
+    "document", [{"uuid": "nonsense"}, {"uuid": 5}, {}, [], {"uuid": "8279E1E3-31DB-4831-BFE2-039BF3F0BFFD"}]
+)
+def test_a_damaged_identity_is_said_not_replaced(tmp_path: Path, own_folders: Path, document: object) -> None:
     root = _machine(tmp_path, "aa11")
     this_device(root)
-    (own_folders / "data/device.json").write_text(json.dumps({"uuid": "nonsense"}))
+    (own_folders / "data/device.json").write_text(json.dumps(document))
     with pytest.raises(UsageError, match="damaged"):
         this_device(root)
 
