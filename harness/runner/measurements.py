@@ -71,6 +71,9 @@ def assemble(planned: PlannedCase, ran: Ran, accuracy: Accuracy | None, processo
     bad = [outcome for _, outcome in timing if outcome.status != "ok"]
     if bad or not good:
         return Assembled(_unusable(base, good, bad), blobs)
+    unlike = _unlike(good)
+    if unlike is not None:
+        return Assembled(replace(base, status="invalid", reason=unlike), blobs)
     effective = _effective(planned, good, [o for t, o in ran if t.job.kind == "placement" and o.status == "ok"])
     single = planned.intent.scenario == "single_stream"
     latencies = [samples_of(outcome, "latency_ns") for outcome in good]
@@ -120,6 +123,18 @@ def _unusable(base: Measurement, good: Sequence[Outcome], bad: Sequence[Outcome]
         reason = f"{len(bad)} of {len(good) + len(bad)} timing trials failed: {reason}"
     unsupported = not good and all(outcome.status == "unsupported" for outcome in bad)
     return replace(base, status="unsupported" if unsupported else "failed", reason=reason)
+
+
+def _unlike(good: Sequence[Outcome]) -> str | None:
+    """Say what differed between the trials of a case: a runtime that chooses may choose anew in each process."""
+    for name in ("target", "precision", "devices"):
+        told = [(outcome.document.get("report") or {}).get(name) for outcome in good]
+        different = dict.fromkeys(
+            ", ".join(map(str, value)) if isinstance(value, list) else str(value or "unknown") for value in told
+        )
+        if len(different) > 1:
+            return f"The trials did not run alike, so their times do not belong together: {name} {' and '.join(different)}."
+    return None
 
 
 def _judge(measurement: Measurement, source: Source) -> Measurement:

@@ -101,6 +101,22 @@ def test_what_ran_otherwise_than_asked_is_invalid(case: PlannedCase, report: dic
     assert (measurement.reason or "").startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        ({"target": "gpu"}, "target cpu and gpu"),
+        ({"precision": "bf16"}, "precision fp32 and bf16"),
+        ({"precision": None}, "precision fp32 and unknown"),
+        ({"devices": ["NVIDIA T4"]}, "devices unknown and NVIDIA T4"),
+    ],
+)
+def test_trials_that_ran_otherwise_than_each_other_make_no_number(report: dict[str, Any], words: str) -> None:
+    measurement = joined(planned(), good([1, 2]), good([1, 2], **report)).measurement
+    assert measurement.status == "invalid"
+    assert words in (measurement.reason or "")
+    assert (measurement.latency_ms, measurement.throughput_per_s) == (None, None)
+
+
 def test_the_vendor_s_own_choice_may_be_any_precision() -> None:
     measurement = joined(
         planned(precision="default"), good([1], precision="bf16"), good([1], precision="bf16")
