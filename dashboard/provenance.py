@@ -135,8 +135,9 @@ def _quantile_words(quantile: Mapping[str, Any], value: float | None) -> str:
     if value is None:
         return str(quantile.get("reason") or "not given by the source")
     low, high = quantile.get("low"), quantile.get("high")
-    interval = f"interval {number(low)} to {number(high)} ms" if low is not None and high is not None else ""
-    return ", ".join(part for part in (str(quantile.get("method") or "sample at floor(n p)"), interval) if part)
+    # What the two are, an interval or only a range, is said by the method.
+    ends = f"{number(low)} to {number(high)} ms" if low is not None and high is not None else ""
+    return ", ".join(part for part in (str(quantile.get("method") or "sample at floor(n p)"), ends) if part)
 
 
 def _rates(row: ResultRow) -> list[tuple[str, str, str, str]]:

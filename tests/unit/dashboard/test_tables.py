@@ -139,14 +139,17 @@ def test_a_section_shows_the_declared_value_beside_p90(make_row: MakeRow) -> Non
 def test_every_number_says_how_it_was_taken_or_why_it_is_missing(make_row: MakeRow) -> None:
     row = make_row(
         p99_9_ms=None,
-        quantiles={"p99_9": {"value": None, "reason": "1000 samples are too few."}, "p50": {"low": 49.0, "high": 51.0}},
+        quantiles={
+            "p99_9": {"value": None, "reason": "1000 samples are too few."},
+            "p50": {"low": 49.0, "high": 51.0, "method": "floor(n p), range of 3 trials"},
+        },
         energy_reason="no counter",
         accuracy_reason="seeded weights",
         cold_start_ms={"import": 200.0, "compile": None, "caches": {"page cache": "warm"}},
     )
     lines = {line[0]: line for line in numbers_grid(row).rows}
     assert lines["p99.9"] == ("p99.9", "", "ms", "1000 samples are too few.")
-    assert lines["p50"] == ("p50", "50.0", "ms", "sample at floor(n p), interval 49.0 to 51.0 ms")
+    assert lines["p50"] == ("p50", "50.0", "ms", "floor(n p), range of 3 trials, 49.0 to 51.0 ms")
     assert lines["Energy per inference"] == ("Energy per inference", "", "mJ", "no counter")
     assert lines["Accuracy"] == ("Accuracy", "", "%", "seeded weights")
     assert lines["Cold start, import"] == (
