@@ -20,6 +20,8 @@ from harness.judgement.systems import System, default_baseline, matching, one_ma
 if TYPE_CHECKING:
     from db.queries import ResultRow
 
+WIDE = 130  # characters that a row needs with model and source in it
+SYSTEM_WIDTH = 20
 LIMIT = 100_000
 
 
@@ -162,29 +164,39 @@ def _known(what: str, name: str, names: Sequence[str]) -> None:
 
 def _print(comparison: Comparison) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    from harness.terminal import output_console
+
+    console = output_console()
+    aside = () if console.width >= WIDE else ("Model", "Declared (ms)", "Source")
     for section in comparison.sections:
         # What differs goes beneath, in words: a terminal has no room for it beside the numbers.
         grid = section_grid(section, comparison.baseline).without(("Ran as", "Differs in"))
         unknown = grid.holding_only("not measured", "not given") if not _only_gaps(section) else ()
-        grid = grid.without(unknown)
+        provenance = _aside(grid, aside)
+        grid = grid.without((*unknown, *aside))
         title = f"{comparison.family}: {scenario_title(section.scenario)}"
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
         for header in grid.headers:
             numeric = header in grid.numeric
-            table.add_column(Text(header), justify="right" if numeric else "left", overflow="fold")
+            room = SYSTEM_WIDTH if header == grid.headers[0] else None
+            table.add_column(Text(header), justify="right" if numeric else "left", overflow="fold", min_width=room)
         for cells in grid.rows:
             table.add_row(*(Text(cell) for cell in cells))
         console.print(table)
-        for line in _notes(section, comparison.baseline):
+        for line in (*provenance, *_notes(section, comparison.baseline)):
             console.print(Text(f"  {line}", style="dim"), soft_wrap=True)
         console.print()
     sentence = "÷ baseline: the value over the baseline's; below 1 is faster for latency, above 1 for throughput."
     console.print(Text(sentence), soft_wrap=True)
+
+
+def _aside(grid: Grid, headers: Sequence[str]) -> list[str]:
+    """One line a system with these columns, for a terminal that has no room for them in the table."""
+    places = [grid.headers.index(header) for header in headers if header in grid.headers]
+    return [f"{cells[0]}: {', '.join(cells[place] for place in places)}" for cells in grid.rows] if places else []
 
 
 def _only_gaps(section: Section) -> bool:

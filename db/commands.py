@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from db.importers.storing import Imported
     from db.store import Store
     from harness.records import Run
@@ -101,7 +99,9 @@ def results(
             if as_csv:
                 typer.echo(to_csv(rows).encode(), nl=False)
             elif rows:
-                console = _console()
+                from harness.terminal import output_console
+
+                console = output_console()
                 console.print(results_table(rows, console.width))
             else:
                 typer.echo(
@@ -287,14 +287,3 @@ def _print_json(document: object) -> None:
 
     # As bytes, because JSON is UTF-8 whatever the terminal's encoding is.
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False, sort_keys=False).encode())
-
-
-def _console() -> Console:
-    """Standard output; into a pipe or a file it writes wide lines, because nobody is there to fold them for."""
-    import os
-    import sys
-
-    from rich.console import Console
-
-    folded = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, width=None if folded else 200)

@@ -56,7 +56,8 @@ def _examine(examine: object) -> list[Finding]:
 def _print(findings: list[Finding]) -> None:
     from rich.text import Text
 
-    from agents.device.run_report import plain_table, wide_console
+    from agents.device.run_report import plain_table
+    from harness.terminal import output_console
 
     table = plain_table("weigh doctor", ("what", "name", "state", "found"), ())
     for finding in findings:
@@ -67,4 +68,4 @@ def _print(findings: list[Finding]) -> None:
         if finding.fix and not finding.works:
             cell.append(f" {finding.fix}", style="dim")
         table.add_row(Text(finding.area), Text(finding.name), Text(state, style=style), cell)
-    wide_console().print(table)
+    output_console().print(table)

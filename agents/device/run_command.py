@@ -168,7 +168,8 @@ def _check_writable(json_file: Path | None) -> None:
 def _print_plan(plan: Plan) -> None:
     from rich.text import Text
 
-    from agents.device.run_report import plain_table, wide_console
+    from agents.device.run_report import plain_table
+    from harness.terminal import output_console
 
     numbers = ("batch", "threads", "trials")
     columns = ("workload", "backend", "target", "scenario", "precision", *numbers)
@@ -187,7 +188,7 @@ def _print_plan(plan: Plan) -> None:
             threads, str(intent.group.trials),
         )  # fmt: skip
         table.add_row(*map(Text, cells))
-    console = wide_console()
+    console = output_console()
     console.print(table)
     for (backend, target, reason), workloads in reasons.items():
         console.print(Text(f"Not here, {backend} {target} ({len(workloads)} cases): {reason}"), soft_wrap=True)

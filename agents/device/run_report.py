@@ -9,7 +9,6 @@ from harness.records import Measurement, Run
 from harness.runner.plan import Selection, own_name
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
 COLUMNS = (
@@ -118,7 +117,9 @@ def print_table(run: Run) -> None:
         cells = [Text(row[position]) for position in shown]
         cells[-1].stylize(colours.get(row[COLUMNS.index("status")], "yellow"))
         table.add_row(*cells)
-    console = wide_console()
+    from harness.terminal import output_console
+
+    console = output_console()
     console.print(table)
     for row in rows:
         if row[reason]:
@@ -134,11 +135,3 @@ def plain_table(title: str, columns: Sequence[str], right: Iterable[str]) -> Tab
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     return table
-
-
-def wide_console() -> Console:
-    """Return a console as wide as the terminal; output that goes elsewhere is not folded to 80 columns."""
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=200)

@@ -341,13 +341,14 @@ def _print_json(rows: Any) -> None:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from harness.terminal import output_console
 
     columns = list(dict.fromkeys(key for row in rows for key in row))
     table = Table(*(column.replace("_", " ") for column in columns))
     for row in rows:
         cells = (row.get(column, "") for column in columns)
         table.add_row(*(Text(", ".join(cell) if isinstance(cell, list) else str(cell)) for cell in cells))
-    Console().print(table)
+    output_console().print(table)

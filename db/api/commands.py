@@ -111,13 +111,14 @@ def list_(store: StoreOption = None, as_json: JsonOption = False) -> None:
     if not rows:
         typer.echo("No tokens yet: `weigh serve token create DEVICE` makes one.")
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from harness.terminal import output_console
 
     table = Table("token", "device", "device UUID", "made", "last used", "revoked")
     for row in rows:
         table.add_row(*(str(value) if value is not None else "-" for value in row.values()))
-    Console().print(table)
+    output_console().print(table)
 
 
 def revoke(
