@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from db.queries import ResultRow
 
 WIDE = 130  # characters that a row needs with model and source in it
-SYSTEM_WIDTH = 20
+SYSTEM_WIDTH = 16
 LIMIT = 100_000
 
 
@@ -170,7 +170,7 @@ def _print(comparison: Comparison) -> None:
     from harness.terminal import output_console
 
     console = output_console()
-    aside = () if console.width >= WIDE else ("Model", "Declared (ms)", "Source")
+    aside = () if console.width >= WIDE else ("Model", "p90 (ms)", "Declared (ms)", "Source")
     for section in comparison.sections:
         # What differs goes beneath, in words: a terminal has no room for it beside the numbers.
         grid = section_grid(section, comparison.baseline).without(("Ran as", "Differs in"))
@@ -178,7 +178,7 @@ def _print(comparison: Comparison) -> None:
         provenance = _aside(grid, aside)
         grid = grid.without((*unknown, *aside))
         title = f"{comparison.family}: {scenario_title(section.scenario)}"
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
         for header in grid.headers:
             numeric = header in grid.numeric
             room = SYSTEM_WIDTH if header == grid.headers[0] else None
@@ -196,7 +196,12 @@ def _print(comparison: Comparison) -> None:
 def _aside(grid: Grid, headers: Sequence[str]) -> list[str]:
     """One line a system with these columns, for a terminal that has no room for them in the table."""
     places = [grid.headers.index(header) for header in headers if header in grid.headers]
-    return [f"{cells[0]}: {', '.join(cells[place] for place in places)}" for cells in grid.rows] if places else []
+    lines = []
+    for cells in grid.rows:
+        words = [f"{grid.headers[place]}: {cells[place]}" for place in places if cells[place]]
+        if words:
+            lines.append(f"{cells[0]}. {'; '.join(words)}")
+    return lines
 
 
 def _only_gaps(section: Section) -> bool:
