@@ -5,6 +5,8 @@ A delegate that works is played by a stand-in for the interpreter's list of node
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -59,11 +61,20 @@ def test_other_kernels_can_be_asked_for_by_name(
     assert report.target == BACKEND.target_named(target) == target  # else the result would be that of another target
 
 
-def test_threads_are_one_by_default(tflite_file: FileMaker) -> None:
-    for asked, effective in ((None, 1), (2, 2)):
-        session = BACKEND.load(tflite_file(), "tflite", "cpu", LoadOptions(threads=asked))
-        assert session.report().threads == effective
-        session.close()
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+@pytest.mark.parametrize(("asked", "effective"), [(None, 1), (1, 1), (2, 2), (3, 3)])
+def test_as_many_threads_as_reported_are_there(
+    asked: int | None, effective: int, tflite_file: FileMaker, samples: list
+) -> None:
+    gc.collect()  # the threads of an interpreter that nobody holds end with it
+    before = len(os.listdir("/proc/self/task"))
+    session = BACKEND.load(tflite_file(), "tflite", "cpu", LoadOptions(threads=asked, input_shapes=BATCH))
+    session.prepare(1)
+    session.infer(0, [samples[0]])
+    started = len(os.listdir("/proc/self/task")) - before
+    assert session.report().threads == effective
+    assert started + 1 == effective  # the caller's own works too
+    session.close()
 
 
 def test_each_slot_has_its_own_interpreter(tflite_file: FileMaker) -> None:
