@@ -12,7 +12,8 @@ class Filter:
     """Which measurements are wanted. Empty tuples mean all; the parts must all hold.
 
     `sources` takes names and the kinds "measured" and "imported". `newest_only` keeps, of each case on each device, the
-    newest measurement whose run was not annotated as bad. `search` looks for a text in names, regardless of case.
+    newest measurement whose run was not annotated as bad; one that was skipped stands only where no other is.
+    `search` looks for a text in names, regardless of case.
     """
 
     families: tuple[str, ...] = ()

@@ -187,7 +187,8 @@ def _found(text: str) -> Any:
 def _newest() -> Any:
     """No other measurement of the same case on the same device is newer; runs marked bad count on neither side.
 
-    Of two of one moment the first stored stands: copies of an imported result never push out the original.
+    Of two of one moment the first stored stands: copies of an imported result never push out the original. What was
+    skipped (an interrupted run did not come to it) was not tried, and never pushes out what was.
     """
     other = aliased(Measurement, name="newer")
     bad = select(Annotation.run_id).where(Annotation.kind == "bad")
@@ -196,7 +197,9 @@ def _newest() -> Any:
         and_(other.started_at == Measurement.started_at, other.id < Measurement.id),
     )
     same = and_(other.device_id == Measurement.device_id, other.case_id == Measurement.case_id)
+    tried, skipped = other.status != "skipped", Measurement.status == "skipped"
+    better = or_(and_(newer, or_(tried, skipped)), and_(tried, skipped))
     return and_(
         Measurement.run_id.not_in(bad),
-        ~exists(select(other.id).where(same, newer, other.run_id.not_in(bad)).correlate(Measurement)),
+        ~exists(select(other.id).where(same, better, other.run_id.not_in(bad)).correlate(Measurement)),
     )

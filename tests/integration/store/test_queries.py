@@ -105,6 +105,26 @@ def test_a_run_marked_bad_is_not_the_newest_but_stays(store: Any, make_bundle: M
     assert marked.annotations[0].startswith("bad: Fan was blocked (Ann, 20")
 
 
+def test_what_was_skipped_does_not_push_out_what_was_measured(store: Any, make_bundle: Maker) -> None:
+    def skip(run: Run) -> Run:
+        missed = replace(run.measurements[0], status="skipped", reason="The run was interrupted.", latency_ms=None)
+        return replace(run, measurements=(replace(missed, trials=()),), status="interrupted")
+
+    def newest() -> list[tuple[str, float | None]]:
+        return [(row.status, row.p50_ms) for row in queries.results(store.engine, Filter(newest_only=True))]
+
+    ingest(store.engine, make_bundle(change=skip))
+    assert newest() == [("skipped", None)], "nothing else is known of the case"
+    ingest(store.engine, make_bundle(p50=5.0, started_at="2026-04-01T10:00:00+00:00"))
+    assert newest() == [("ok", 5.0)], "an older one that was measured stands"
+    measured = make_bundle(p50=6.0, started_at="2026-06-01T10:00:00+00:00")
+    ingest(store.engine, measured)
+    ingest(store.engine, make_bundle(change=skip, started_at="2026-07-01T10:00:00+00:00"))
+    assert newest() == [("ok", 6.0)]
+    annotate(store.engine, read_run(measured.record).run_id, "Fan was blocked", "Ann", bad=True)
+    assert newest() == [("ok", 5.0)]
+
+
 def test_annotations_need_a_run_and_a_text(store: Any, make_bundle: Maker) -> None:
     with pytest.raises(StoreError, match="no run"):
         annotate(store.engine, "00000000-0000-4000-8000-000000000000", "x", "Ann")
