@@ -27,7 +27,7 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
     prepared = prepare_pool(job, loaded)
     limits = Limits.from_json(job.scenario_parameters)
     slots = 1
-    if job.scenario == "offline" and not prepared.carry:
+    if job.scenario == "offline":
         slots = int(job.scenario_parameters.get("slots") or max(1, session.preferred_slots))
     start = time.perf_counter_ns()
     session.prepare(slots)

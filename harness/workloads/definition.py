@@ -90,9 +90,10 @@ def workload_from_table(
         raise document.error((*key, "dataset"), f"{dataset.name} has no labels, which the metric {metric} needs.")
     parameters = table.get("parameters", {})
     document.check_keys((*key, "parameters"), parameters, parameters if isinstance(parameters, dict) else ())
+    stream = False
     if check and task != "random_inputs":
         try:
-            create(task, parameters)
+            stream = bool(create(task, parameters).carry)
         except UsageError as error:
             raise document.error((*key, "parameters"), str(error)) from error
     return Workload(
@@ -104,7 +105,7 @@ def workload_from_table(
         tensors=_tensors(table.get("model"), document, (*key, "model")),
         dataset=dataset,
         latency_samples=_latency_samples(table, task, dataset, document, key),
-        scenarios=_scenarios(table.get("scenarios", list(SCENARIOS)), document, (*key, "scenarios")),
+        scenarios=_scenarios(table.get("scenarios"), stream, document, (*key, "scenarios")),
         metric=metric,
         parameters=parameters,
         quality_target=_share(table.get("quality_target"), document, (*key, "quality_target")),
@@ -194,12 +195,16 @@ def _latency_samples(
     return str(value)
 
 
-def _scenarios(value: Any, document: TomlFile, key: Key) -> tuple[str, ...]:
+def _scenarios(value: Any, stream: bool, document: TomlFile, key: Key) -> tuple[str, ...]:
+    """A stream, whose state goes on from call to call, has no several requests at once."""
+    allowed = SCENARIOS[:1] if stream else SCENARIOS
+    value = list(allowed) if value is None else value
     if not isinstance(value, list) or not value:
-        raise document.error(key, "scenarios must be a list that is not empty.", SCENARIOS)
+        raise document.error(key, "scenarios must be a list that is not empty.", allowed)
     for name in value:
-        if name not in SCENARIOS:
-            raise document.error(key, f"there is no scenario {name!r}.", SCENARIOS)
+        if name not in allowed:
+            what = "this task has no scenario" if name in SCENARIOS else "there is no scenario"
+            raise document.error(key, f"{what} {name!r}.", allowed)
     return tuple(dict.fromkeys(value))
 
 

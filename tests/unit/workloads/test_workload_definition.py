@@ -127,6 +127,13 @@ def test_a_wrong_table_is_answered_with_line_and_what_is_allowed(
     assert str(caught.value).startswith(f"{tmp_path / 'suite.toml'}, line {line}: ")
 
 
+def test_an_own_stream_has_no_offline_scenario(tmp_path: Path) -> None:
+    stream = '[[workload]]\nname = "x"\ntask = "voice_activity"\nmodel = "silero-vad"\n'
+    assert read(tmp_path, stream).scenarios == ("single_stream",)
+    with pytest.raises(SuiteError, match=r"line 5: this task has no scenario 'offline'.*Allowed: single_stream"):
+        read(tmp_path, stream + 'scenarios = ["single_stream", "offline"]\n')
+
+
 def test_a_model_that_the_catalogue_lacks_is_named(tmp_path: Path) -> None:
     text = '[[workload]]\nname = "x"\ntask = "image_classification"\nmodel = "resnet"\n'
     with pytest.raises(SuiteError, match=r"line 4: there is no model 'resnet'.*Allowed: a, b, or"):
