@@ -45,6 +45,7 @@ def worker_archive(cache: Path) -> Path:
     path = cache / "workers" / f"worker-{digest.hexdigest()[:32]}.pyz"
     if path.is_file():
         return path
+    part: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=".worker-")
@@ -52,6 +53,8 @@ def worker_archive(cache: Path) -> Path:
             _write(file, modules)
         os.replace(part, path)
     except OSError as error:
+        if part is not None:
+            Path(part).unlink(missing_ok=True)  # on a full disk, half a worker at each try would not help
         raise WeighbridgeError(
             f"The worker cannot be written into the cache {path.parent}: {error.strerror or error}.",
             "Make that folder writable, or set WEIGHBRIDGE_CACHE to another one.",

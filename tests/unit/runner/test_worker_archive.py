@@ -78,3 +78,13 @@ def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "workers").write_text("a file where the folder should be")
     with pytest.raises(WeighbridgeError, match=r"cannot be written into the cache .* set WEIGHBRIDGE_CACHE"):
         worker_archive(tmp_path)
+
+
+def test_a_full_disk_leaves_no_half_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("harness.worker.pack._write", full)
+    with pytest.raises(WeighbridgeError, match="No space left on device"):
+        worker_archive(tmp_path)
+    assert list((tmp_path / "workers").iterdir()) == []
