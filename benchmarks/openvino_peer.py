@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks import boundary
 from benchmarks.rounds import Goal, compare, header, interleave, line, load
 from benchmarks.trials import model_file, trial
 from harness.artifacts import ModelFile
@@ -52,6 +53,10 @@ def main(rounds: int = ROUNDS) -> None:
     print(line("latency p50", "us", compare(found, "p50"), GOAL_LATENCY))
     print(line("latency min", "us", compare(found, "min")))
     print(line("throughput", "1/s", compare(found, "per_s"), GOAL_THROUGHPUT))
+    pairs = boundary.openvino(model)
+    print(f"  the same in one process on one request, query by query in turns, {len(pairs)} queries each")
+    print(line("host to host / inside", "us", compare(pairs, "host")))
+    print(line("inside the request", "us", compare(pairs, "inside"), GOAL_LATENCY))
     found = interleave(
         rounds,
         lambda: trial("openvino", model, "offline", double, {**_limits(2 * QUERIES), "slots": 2}),

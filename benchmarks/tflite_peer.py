@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks import boundary
 from benchmarks.openvino_peer import finish
 from benchmarks.rounds import Goal, compare, header, interleave, line, load
 from benchmarks.trials import model_file, trial
@@ -38,6 +39,9 @@ def main(rounds: int = ROUNDS) -> None:
     print(line("latency p50", "us", compare(found, "p50"), GOAL))
     print(line("latency min", "us", compare(found, "min")))
     print(line("latency mean", "us", compare(found, "mean")))
+    pairs = boundary.tflite(model)
+    print(f"  the same in one process, query by query in turns, {len(pairs)} queries each")
+    print(line("host to host / run", "us", compare(pairs, "host"), GOAL))
 
 
 def litert_benchmark(model: Path, queries: int, threads: int = 1) -> Mapping[str, float]:
