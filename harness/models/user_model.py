@@ -37,16 +37,6 @@ class UserModel:
         return self.path.name
 
 
-def user_model(path: Path) -> UserModel:
-    """Return the model of a bare file, its format known by its ending. Raises ModelError that lists the endings."""
-    model_format = SUFFIXES.get(path.suffix.lower())
-    if model_format is None:
-        raise ModelError(f"{path} has no ending of a model file.", f"Known are {', '.join(SUFFIXES)}.")
-    if not path.exists():
-        raise ModelError(f"There is no model file {path}.", "Correct the path.")
-    return UserModel(path, model_format)
-
-
 def own_file(model: UserModel) -> ModelFile:
     """Return the user's file as it is, with its digest and ports. Raises ModelError when it cannot be read."""
     inputs, outputs = model.inputs, model.outputs

@@ -14,7 +14,7 @@ from harness.configuration import Configuration
 from harness.errors import ModelError
 from harness.models.inspection import read_ports
 from harness.models.store import ModelStore
-from harness.models.user_model import UserModel, user_model
+from harness.models.user_model import UserModel
 
 
 def network(path: Path, batch: int | str = "n", operator: str = "Relu", domain: str = "", width: int | str = 3) -> Path:
@@ -43,7 +43,7 @@ def onnx_of_half_precision() -> bytes:
 
 def test_the_file_is_used_where_it_lies(tmp_path: Path) -> None:
     path = network(tmp_path / "own.onnx")
-    file = ModelStore(tmp_path / "cache").ensure(user_model(path), "onnx")
+    file = ModelStore(tmp_path / "cache").ensure(UserModel(path, "onnx"), "onnx")
     assert file.path == path
     assert file.artifact.sha256 == hashlib.sha256(path.read_bytes()).hexdigest() == file.artifact.source_sha256
     assert file.inputs == (Port("x", "x", "float32", (0, 3)),) and file.outputs == (Port("y", "y", "float32", (0, 3)),)
@@ -52,24 +52,13 @@ def test_the_file_is_used_where_it_lies(tmp_path: Path) -> None:
 
 
 def test_a_fixed_batch_is_said(tmp_path: Path) -> None:
-    assert ModelStore(tmp_path).ensure(user_model(network(tmp_path / "own.onnx", batch=4)), "onnx").batch == 4
+    assert ModelStore(tmp_path).ensure(UserModel(network(tmp_path / "own.onnx", batch=4), "onnx"), "onnx").batch == 4
 
 
 def test_given_ports_win_over_those_of_the_file(tmp_path: Path) -> None:
     port = Port("image", "x", "float32", (0, 3))
     model = UserModel(network(tmp_path / "own.onnx"), "onnx", inputs=(port,))
     assert ModelStore(tmp_path).ensure(model, "onnx").inputs == (port,)
-
-
-def test_an_unknown_ending_lists_the_known_ones(tmp_path: Path) -> None:
-    (tmp_path / "own.h5").touch()
-    with pytest.raises(ModelError, match=r"Known are \.onnx, \.tflite"):
-        user_model(tmp_path / "own.h5")
-
-
-def test_a_missing_file_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no model file"):
-        user_model(tmp_path / "own.onnx")
 
 
 def test_onnx_becomes_tflite_with_its_lineage(tmp_path: Path) -> None:
@@ -140,7 +129,7 @@ def test_only_onnx_is_converted(tmp_path: Path) -> None:
 def test_a_precision_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path = network(tmp_path / "own.onnx")
     with pytest.raises(ModelError, match="cannot be"):
-        ModelStore(tmp_path / "cache").ensure(user_model(path), "onnx", "int8")
+        ModelStore(tmp_path / "cache").ensure(UserModel(path, "onnx"), "onnx", "int8")
     with pytest.raises(ModelError, match="cannot be written as tflite int8"):
         ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite", "int8")
 
