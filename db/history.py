@@ -173,9 +173,10 @@ def _points(good: Any) -> Any:
 
 
 def _last_ok(good: Any, newest: Any, only_its_cases: bool = True) -> Any:
-    """Of each case of the newest run, the last ok measurement in another run, by a window function over one index.
+    """Of each case of the newest run, the last ok measurement in an earlier run, by a window function over one index.
 
-    `only_its_cases` False: of every case of the device, the oldest first.
+    A resumed run began when its interrupted part did, so that this is no earlier one. `only_its_cases` False: of every
+    case of the device, the oldest first.
     """
     from sqlalchemy import func, select
 
@@ -186,7 +187,9 @@ def _last_ok(good: Any, newest: Any, only_its_cases: bool = True) -> Any:
         partition_by=Measurement.case_id, order_by=(Measurement.started_at.desc(), Measurement.id.desc())
     )
     ranked = (
-        _points(good).add_columns(rank.label("rank")).where(Measurement.run_id != newest.id, Measurement.status == "ok")
+        _points(good)
+        .add_columns(rank.label("rank"))
+        .where(Measurement.started_at < newest.started_at, Measurement.status == "ok")
     )
     if only_its_cases:
         ranked = ranked.where(Measurement.case_id.in_(cases))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, and_, exists, or_, select
+from sqlalchemy import Select, and_, exists, func, or_, select
 from sqlalchemy.orm import aliased
 
 from db.answers import Filter
@@ -187,19 +187,24 @@ def _found(text: str) -> Any:
 def _newest() -> Any:
     """No other measurement of the same case on the same device is newer; runs marked bad count on neither side.
 
-    Of two of one moment the first stored stands: copies of an imported result never push out the original. What was
-    skipped (an interrupted run did not come to it) was not tried, and never pushes out what was.
+    A resumed run began when the interrupted one did, and ended later. Of two of one moment the first stored stands:
+    copies of an imported result never push out the original. What was skipped (an interrupted run did not come to it)
+    was not tried, and never pushes out what was.
     """
-    other = aliased(Measurement, name="newer")
+    other, its_run = aliased(Measurement, name="newer"), aliased(Run, name="newer_run")
     bad = select(Annotation.run_id).where(Annotation.kind == "bad")
-    newer = or_(
-        other.started_at > Measurement.started_at,
-        and_(other.started_at == Measurement.started_at, other.id < Measurement.id),
-    )
+    ended, other_ended = (func.coalesce(run.finished_at, run.started_at) for run in (Run, its_run))
+    later = or_(other_ended > ended, and_(other_ended == ended, other.id < Measurement.id))
+    newer = or_(other.started_at > Measurement.started_at, and_(other.started_at == Measurement.started_at, later))
     same = and_(other.device_id == Measurement.device_id, other.case_id == Measurement.case_id)
     tried, skipped = other.status != "skipped", Measurement.status == "skipped"
     better = or_(and_(newer, or_(tried, skipped)), and_(tried, skipped))
     return and_(
         Measurement.run_id.not_in(bad),
-        ~exists(select(other.id).where(same, better, other.run_id.not_in(bad)).correlate(Measurement)),
+        ~exists(
+            select(other.id)
+            .join(its_run, its_run.id == other.run_id)
+            .where(same, better, other.run_id.not_in(bad))
+            .correlate(Measurement, Run)
+        ),
     )

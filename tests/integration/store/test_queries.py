@@ -14,6 +14,7 @@ import pytest
 from db import queries
 from db.annotations import annotate
 from db.export import measurement_documents
+from db.history import histories
 from db.ingest import ingest
 from db.queries import Filter
 from harness.documents import Bundle, read_run
@@ -123,6 +124,20 @@ def test_what_was_skipped_does_not_push_out_what_was_measured(store: Any, make_b
     assert newest() == [("ok", 6.0)]
     annotate(store.engine, read_run(measured.record).run_id, "Fan was blocked", "Ann", bad=True)
     assert newest() == [("ok", 5.0)]
+
+
+def test_a_resumed_run_is_newer_than_its_interrupted_part(store: Any, make_bundle: Maker) -> None:
+    def interrupt(run: Run) -> Run:
+        return replace(run, status="interrupted", finished_at="2026-05-01T10:01:00+00:00")
+
+    for order in (1, -1):
+        parts = [make_bundle(p50=5.0, workloads=(f"w{order}",), change=interrupt)]
+        parts.append(make_bundle(p50=6.0, workloads=(f"w{order}",)))
+        for part in parts[::order]:
+            ingest(store.engine, part)
+    assert [row.p50_ms for row in queries.results(store.engine, Filter(newest_only=True))] == [6.0, 6.0]
+    (history,) = histories(store.engine)
+    assert [pair.previous for pair in history.pairs] == [None], "a part of itself is nothing to be compared with"
 
 
 def test_annotations_need_a_run_and_a_text(store: Any, make_bundle: Maker) -> None:
