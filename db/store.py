@@ -120,6 +120,9 @@ def _parse(url: str) -> URL:
             # Not said which, because a part of the password would be printed.
             raise UsageError("The store's URL has an @ too many.", "Write an @ in a user or password as %40.")
         return parsed.set(drivername="postgresql+psycopg")
+    if backend in {"http", "https"}:
+        what = "A store at an http address can be written to only: by `weigh run --store` and `weigh push`."
+        raise UsageError(what, "Run this command where the database is, or name the database itself.")
     raise UsageError(f"A store of kind {parsed.drivername!r} is not known.", way_out)
 
 

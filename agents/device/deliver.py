@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from harness.documents import Bundle, Receipt
 from harness.errors import NotDone, WeighbridgeError
-from harness.folders import spool_dir
+from harness.folders import default_store, spool_dir
 from harness.sinks import open_sink
 
 
@@ -34,7 +34,7 @@ def deliver(bundle: Bundle, store: str, spooled: Callable[[], None] = lambda: No
         if kept is None:
             raise NotDone(
                 f"The run {run_id} is measured but not stored: {what}",
-                f"{fix} It waits in {spool.path}; `weigh push` sends it.".strip(),
+                f"{fix} It waits in {spool.path}; `{_push(store)}` sends it.".strip(),
             ) from error
         raise NotDone(
             f"The run {run_id} is measured but not stored: {what} {kept}",
@@ -43,6 +43,12 @@ def deliver(bundle: Bundle, store: str, spooled: Callable[[], None] = lambda: No
     if kept is None:
         spool.remove(run_id)
     return receipt
+
+
+def _push(store: str) -> str:
+    """The command that sends it there. A database's address is not repeated: it may hold a password."""
+    named = store.startswith(("http://", "https://")) and "@" not in store and store != default_store()
+    return f"weigh push --to {store}" if named else "weigh push"
 
 
 def _said(error: BaseException) -> str:

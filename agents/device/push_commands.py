@@ -38,6 +38,8 @@ def push(
     waiting = spool.pending()
     if pending:
         _print([{"run_id": run_id, "sent": None, "reason": "waits in the spool"} for run_id in waiting], as_json)
+        if not waiting and not as_json:
+            typer.echo("Nothing waits in the spool.")
         return
     before = spool.damaged()
     for name in before:

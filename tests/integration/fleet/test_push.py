@@ -49,6 +49,9 @@ def test_pushed_runs_leave_the_spool_and_are_in_the_store(serve, make_bundle, we
     assert all(item["sent"] and item["new"] for item in outcome)
     assert spool.pending() == []
     assert runs(server) == 3
+    assert weigh("push", "--list").stdout == "Nothing waits in the spool.\n"
+    reading = weigh("results", "--store", server.url)
+    assert (reading.returncode, "can be written to only" in reading.stderr) == (2, True)
 
 
 def test_sent_twice_is_one_run(serve, make_bundle, spool) -> None:
