@@ -43,7 +43,8 @@ def dashboard(
     from harness.folders import default_store
 
     # A service manager ends this process only; the server must not outlive it.
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    # Not what Ctrl-C does here: a shell starts its background jobs with Ctrl-C ignored.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     server = launch.start(store or default_store(), host, port)
     address = launch.reachable_address(host, port)
     try:
