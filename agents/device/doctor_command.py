@@ -63,9 +63,13 @@ def _print(findings: list[Finding]) -> None:
     for finding in findings:
         style = {True: "green", False: "red", None: "dim"}[finding.works]
         state = {True: "works", False: "no", None: ""}[finding.works]
-        text = finding.text + ("" if finding.verified else " Not verified on hardware.")
+        text = _sentence(finding.text) + " Not verified on hardware." if not finding.verified else finding.text
         cell = Text(text)
         if finding.fix and not finding.works:
             cell.append(f" {finding.fix}", style="dim")
         table.add_row(Text(finding.area), Text(finding.name), Text(state, style=style), cell)
     output_console().print(table)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

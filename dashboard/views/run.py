@@ -82,8 +82,9 @@ def _heading(detail: RunDetail) -> None:
 
 def _chosen_measurement(detail: RunDetail) -> ResultRow:
     rows = {row.measurement_id: row for row in detail.rows}
+    first = next((identity for identity, row in rows.items() if row.status == "ok"), next(iter(rows)))
     chosen = address.choice(
-        "Measurement", tuple(rows), "measurement", next(iter(rows)), lambda identity: _measurement_label(rows[identity])
+        "Measurement", tuple(rows), "measurement", first, lambda identity: _measurement_label(rows[identity])
     )
     return rows[chosen]
 
