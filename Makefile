@@ -28,12 +28,13 @@ lint: .venv/.ready-dev ## ruff, mypy strict, import contracts
 	$(BIN)/lint-imports
 
 bench: .venv/.ready-dev ## The product's own speed beside its peers, as ratios
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks
 
 setup: .venv/.ready-dev ## Everything a developer needs, in .venv
 
 lock: .venv/.ready-dev ## Write constraints.txt anew from pyproject.toml
-	$(BIN)/uv pip compile -q pyproject.toml --extra dev --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --upgrade -o constraints.txt
+	$(BIN)/uv pip compile -q pyproject.toml --extra dev --extra bench --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --upgrade -o constraints.txt
 
 clean: ## Remove the environment and all caches of the checkout
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

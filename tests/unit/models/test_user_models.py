@@ -14,7 +14,7 @@ from harness.configuration import Configuration
 from harness.errors import ModelError
 from harness.models.inspection import read_ports
 from harness.models.store import ModelStore
-from harness.models.user_model import UserModel
+from harness.models.user_model import SUFFIXES, UserModel
 
 
 def network(path: Path, batch: int | str = "n", operator: str = "Relu", domain: str = "", width: int | str = 3) -> Path:
@@ -41,6 +41,10 @@ def onnx_of_half_precision() -> bytes:
     return bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
 
 
+def own(path: Path) -> UserModel:
+    return UserModel(path, SUFFIXES[path.suffix])
+
+
 def test_the_file_is_used_where_it_lies(tmp_path: Path) -> None:
     path = network(tmp_path / "own.onnx")
     file = ModelStore(tmp_path / "cache").ensure(UserModel(path, "onnx"), "onnx")
@@ -64,27 +68,27 @@ def test_given_ports_win_over_those_of_the_file(tmp_path: Path) -> None:
 def test_onnx_becomes_tflite_with_its_lineage(tmp_path: Path) -> None:
     path = network(tmp_path / "own.onnx")
     store = ModelStore(tmp_path / "cache")
-    file = store.ensure(user_model(path), "tflite", batch=2)
+    file = store.ensure(own(path), "tflite", batch=2)
     assert (file.artifact.format, file.batch, file.inputs[0].shape) == ("tflite", 2, (2, 3))
     assert file.artifact.source_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert file.artifact.recipe == "tflite_writer" and "ai-edge-litert" in file.artifact.tools
     assert read_ports(file.path, "tflite")[0][0].shape == (2, 3)
-    assert store.ensure(user_model(path), "tflite", batch=2) == file
-    again = ModelStore(tmp_path / "other").ensure(user_model(path), "tflite", batch=2)
+    assert store.ensure(own(path), "tflite", batch=2) == file
+    again = ModelStore(tmp_path / "other").ensure(own(path), "tflite", batch=2)
     assert again.artifact == file.artifact
 
 
 def test_another_file_of_the_same_name_is_another_model(tmp_path: Path) -> None:
     store = ModelStore(tmp_path / "cache")
-    first = store.ensure(user_model(network(tmp_path / "own.onnx")), "tflite")
-    second = store.ensure(user_model(network(tmp_path / "own.onnx", operator="Sigmoid")), "tflite")
+    first = store.ensure(own(network(tmp_path / "own.onnx")), "tflite")
+    second = store.ensure(own(network(tmp_path / "own.onnx", operator="Sigmoid")), "tflite")
     assert first.artifact.sha256 != second.artifact.sha256
 
 
 def test_an_operator_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path) -> None:
     path = network(tmp_path / "own.onnx", operator="Frobnicate", domain="com.example")
     with pytest.raises(ModelError) as error:
-        ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite")
+        ModelStore(tmp_path / "cache").ensure(own(path), "tflite")
     assert "own.onnx cannot be written as tflite" in str(error.value)
     assert "Frobnicate" in str(error.value) and str(error.value).count("[runtimes] convert") == 1
 
@@ -94,36 +98,36 @@ def test_torch_is_named_as_a_way_out_where_the_error_itself_names_another(tmp_pa
     half = onnx_of_half_precision()
     path.write_bytes(half)
     with pytest.raises(ModelError) as error:
-        ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite")
+        ModelStore(tmp_path / "cache").ensure(own(path), "tflite")
     assert "Give the float32 file" in str(error.value) and str(error.value).count("[runtimes] convert") == 1
 
 
 def test_free_sizes_besides_the_batch_must_be_given(tmp_path: Path) -> None:
     path = network(tmp_path / "own.onnx", width="w")
     with pytest.raises(ModelError, match="leaves sizes of its input 'x' free"):
-        ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite")
+        ModelStore(tmp_path / "cache").ensure(own(path), "tflite")
 
 
 def test_what_it_can_be_asked_for_is_listed(tmp_path: Path) -> None:
     store = ModelStore(tmp_path / "cache")
-    listed = [(s.format, s.precision, s.origin) for s in store.formats(user_model(network(tmp_path / "own.onnx")))]
+    listed = [(s.format, s.precision, s.origin) for s in store.formats(own(network(tmp_path / "own.onnx")))]
     assert listed == [
         ("onnx", "fp32", "file"),
         ("tflite", "fp32", "built"),
         ("coreml", "fp32", "built"),
         ("coreml", "fp16", "built"),
     ]
-    tflite = store.ensure(user_model(tmp_path / "own.onnx"), "tflite").path
-    assert [s.format for s in store.formats(user_model(tflite))] == ["tflite"]
+    tflite = store.ensure(own(tmp_path / "own.onnx"), "tflite").path
+    assert [s.format for s in store.formats(own(tflite))] == ["tflite"]
 
 
 def test_only_onnx_is_converted(tmp_path: Path) -> None:
     store = ModelStore(tmp_path / "cache")
-    tflite = store.ensure(user_model(network(tmp_path / "own.onnx")), "tflite").path
+    tflite = store.ensure(own(network(tmp_path / "own.onnx")), "tflite").path
     with pytest.raises(ModelError, match="Only ONNX files are converted"):
-        store.ensure(user_model(tflite), "coreml")
+        store.ensure(own(tflite), "coreml")
     with pytest.raises(ModelError, match="cannot be made onnx"):
-        store.ensure(user_model(tflite), "onnx")
+        store.ensure(own(tflite), "onnx")
 
 
 def test_a_precision_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -131,7 +135,7 @@ def test_a_precision_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot be"):
         ModelStore(tmp_path / "cache").ensure(UserModel(path, "onnx"), "onnx", "int8")
     with pytest.raises(ModelError, match="cannot be written as tflite int8"):
-        ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite", "int8")
+        ModelStore(tmp_path / "cache").ensure(own(path), "tflite", "int8")
 
 
 @pytest.mark.parametrize("model_format", ["onnx", "tflite", "openvino"])
@@ -161,7 +165,7 @@ def test_an_openvino_ir_is_read_by_its_tensors_own_names(tmp_path: Path) -> None
 
     model = openvino.Core().read_model(network(tmp_path / "own.onnx"))
     openvino.save_model(model, tmp_path / "own.xml", compress_to_fp16=False)
-    file = ModelStore(tmp_path / "cache").ensure(user_model(tmp_path / "own.xml"), "openvino")
+    file = ModelStore(tmp_path / "cache").ensure(own(tmp_path / "own.xml"), "openvino")
     assert [(p.tensor, p.dtype, p.shape) for p in (*file.inputs, *file.outputs)] == [
         ("x", "float32", (0, 3)),
         ("y", "float32", (0, 3)),
@@ -169,7 +173,7 @@ def test_an_openvino_ir_is_read_by_its_tensors_own_names(tmp_path: Path) -> None
     sha256 = file.artifact.sha256
     weights = tmp_path / "own.bin"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
-    assert ModelStore(tmp_path / "cache").ensure(user_model(tmp_path / "own.xml"), "openvino").artifact.sha256 != sha256
+    assert ModelStore(tmp_path / "cache").ensure(own(tmp_path / "own.xml"), "openvino").artifact.sha256 != sha256
 
 
 def test_a_configured_torch_environment_is_tried_where_the_writers_end(
@@ -180,4 +184,4 @@ def test_a_configured_torch_environment_is_tried_where_the_writers_end(
     configured = Configuration(runtimes={"convert": tmp_path / "torch" / "bin" / "python"})
     monkeypatch.setattr("harness.configuration.load_configuration", lambda: configured)
     with pytest.raises(ModelError, match=r"torch/bin/python, does not exist"):
-        ModelStore(tmp_path / "cache").ensure(user_model(path), "tflite")
+        ModelStore(tmp_path / "cache").ensure(own(path), "tflite")
