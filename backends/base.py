@@ -128,6 +128,13 @@ class Session(Protocol):
         """Start a request on a free slot; the inputs must stay untouched until `wait`."""
         ...
 
+    def next_done(self) -> int:
+        """Block until any submitted request has ended and return its slot, for `wait`; each ended request once.
+
+        A loop that waited in the order of submission would let one slow stream stall the others.
+        """
+        ...
+
     def wait(self, slot: int) -> Sequence[Array]:
         """Wait for the slot's request and return its outputs, readable on the host."""
         ...

@@ -19,6 +19,7 @@ class SlotThreads:
         self._call = call
         self._asked: list[SimpleQueue[Sequence[Array] | None]] = [SimpleQueue() for _ in range(slots)]
         self._answered: list[SimpleQueue[Answer]] = [SimpleQueue() for _ in range(slots)]
+        self._done: SimpleQueue[int] = SimpleQueue()
         self._busy = [False] * slots
         self._threads: list[Thread | None] = [None] * slots
 
@@ -32,6 +33,14 @@ class SlotThreads:
             thread.start()
         self._busy[slot] = True
         self._asked[slot].put(inputs)
+
+    def next_done(self) -> int:
+        """Return the slot of a request that has ended, whichever was first. Raises InferenceFailed where none runs."""
+        while any(self._busy):
+            slot = self._done.get()
+            if self._busy[slot]:  # else: somebody has waited for it already
+                return slot
+        raise InferenceFailed("No request is in flight.")
 
     def wait(self, slot: int) -> Sequence[Array]:
         """Return the answer of the slot's request, or raise what the call raised."""
@@ -62,10 +71,11 @@ class SlotThreads:
             except Exception as error:  # whatever a runtime throws belongs to the thread that waits
                 answer = (None, InferenceFailed(f"The request on slot {slot} failed: {first_line(error)}."))
             self._answered[slot].put(answer)
+            self._done.put(slot)
 
 
 class ThreadedSession:
-    """The two calls for requests in flight of a session whose `prepare` makes the threads."""
+    """The calls for requests in flight of a session whose `prepare` makes the threads."""
 
     _threads: SlotThreads | None = None
 
@@ -73,6 +83,11 @@ class ThreadedSession:
         """Start a request on the slot's own thread."""
         assert self._threads is not None, "prepare() comes first"
         self._threads.submit(slot, inputs)
+
+    def next_done(self) -> int:
+        """Return the slot of a request that has ended."""
+        assert self._threads is not None, "prepare() comes first"
+        return self._threads.next_done()
 
     def wait(self, slot: int) -> Sequence[Array]:
         """Return the outputs of the slot's request."""

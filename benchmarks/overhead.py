@@ -47,6 +47,10 @@ class NullSession:
         """Single stream never asks this."""
         raise NotImplementedError
 
+    def next_done(self) -> int:
+        """Single stream never asks this."""
+        raise NotImplementedError
+
     def wait(self, slot: int) -> Sequence[Array]:
         """Single stream never asks this."""
         raise NotImplementedError

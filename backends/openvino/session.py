@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ MOVING = {
     "Convert",
     "Parameter",
 }
+FAILED_REQUEST_POLL_S = 1.0
 WHOLE_GRAPH = "EXECUTION_DEVICES: an OpenVINO plugin runs the whole graph or refuses it"
 
 
@@ -81,10 +83,11 @@ class OpenVinoSession:
         self._in: list[list[Array]] = []
         self._out: list[list[Array]] = []
         self._busy: list[bool] = []
+        self._done: SimpleQueue[int] = SimpleQueue()
 
     def prepare(self, slots: int) -> None:
         """Make the requests and bind each to host buffers that it shares (no copy by the runtime on CPU)."""
-        for _ in range(slots):
+        for slot in range(slots):
             request = self._compiled.create_infer_request()
             buffers = allocate(self.inputs)
             for position, buffer in enumerate(buffers):
@@ -94,6 +97,8 @@ class OpenVinoSession:
                 results.append(np.zeros(info.shape, dtype=info.dtype))
                 if self._fixed[position]:
                     request.set_output_tensor(position, self._ov.Tensor(results[position], shared_memory=True))
+            if slots > 1:
+                request.set_callback(self._done.put, slot)
             self._requests.append(request)
             self._in.append(buffers)
             self._out.append(results)
@@ -118,6 +123,19 @@ class OpenVinoSession:
         except RuntimeError as error:
             raise InferenceFailed(f"OpenVINO failed: {reason_of(error)}.") from error
         self._busy[slot] = True
+
+    def next_done(self) -> int:
+        """Return the slot of a request that has ended, whichever was first. Raises InferenceFailed where none runs."""
+        while any(self._busy):
+            try:
+                slot = self._done.get(timeout=FAILED_REQUEST_POLL_S)
+            except Empty:
+                # OpenVINO does not call back for a request that failed.
+                ended = (s for s, busy in enumerate(self._busy) if busy and self._requests[s].wait_for(0))
+                slot = next(ended, -1)
+            if slot >= 0 and self._busy[slot]:
+                return slot
+        raise InferenceFailed("No request is in flight.")
 
     def wait(self, slot: int) -> Sequence[Array]:
         """Wait for the slot's request; its outputs are then in host memory."""

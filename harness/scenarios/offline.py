@@ -41,7 +41,7 @@ def _flow(
     if slots == 1:
         return _one_by_one(session, pool, duration_s, limit_s, times, min_queries)
     clock = time.perf_counter_ns
-    submit, wait = session.submit, session.wait
+    submit, next_done, wait = session.submit, session.next_done, session.wait
     store = times.data
     different, room = len(pool), len(times)
     started = [0] * slots
@@ -53,8 +53,8 @@ def _flow(
         started[slot] = clock()
         submit(slot, pool[asked % different])
         asked += 1
-    slot = 0
     while answered < asked:
+        slot = next_done()
         wait(slot)
         now = clock()
         store[answered] = now - started[slot]
@@ -63,7 +63,6 @@ def _flow(
             started[slot] = now
             submit(slot, pool[asked % different])
             asked += 1
-        slot = slot + 1 if slot + 1 < slots else 0
     return answered
 
 

@@ -82,6 +82,38 @@ def test_a_failing_call_fails_its_own_wait_and_leaves_the_slot_usable() -> None:
     slots.close()
 
 
+def test_the_first_that_has_ended_comes_first() -> None:
+    gate = threading.Event()
+
+    def call(slot: int, inputs: Sequence[Array]) -> Sequence[Array]:
+        if slot == 0:
+            assert gate.wait(30)
+        return inputs
+
+    slots = SlotThreads(2, call)
+    slots.submit(0, [np.zeros(1)])
+    for number in range(3):  # a slow slot does not stall the other
+        slots.submit(1, [np.full(1, number)])
+        assert slots.next_done() == 1
+        assert slots.wait(1)[0][0] == number
+    gate.set()
+    assert slots.next_done() == 0
+    slots.wait(0)
+    with pytest.raises(InferenceFailed, match="No request"):
+        slots.next_done()
+    slots.close()
+
+
+def test_an_end_that_was_waited_for_is_not_told_again() -> None:
+    slots = SlotThreads(2, lambda slot, inputs: inputs)
+    slots.submit(0, [np.zeros(1)])
+    slots.wait(0)
+    slots.submit(1, [np.zeros(1)])
+    assert slots.next_done() == 1
+    slots.wait(1)
+    slots.close()
+
+
 def test_single_stream_starts_no_thread() -> None:
     before = threading.active_count()
     SlotThreads(4, lambda slot, inputs: inputs).close()

@@ -65,6 +65,18 @@ def test_two_requests_in_flight_do_not_disturb_each_other(session: Any, samples:
         np.testing.assert_allclose(second, right @ weights, rtol=1e-5, atol=1e-5)
 
 
+def test_each_ended_request_is_told_once_in_any_order(session: Any, samples: list, weights: np.ndarray) -> None:
+    for left, right in pairwise(samples):
+        session.submit(0, [left])
+        session.submit(1, [right])
+        asked = {0: left, 1: right}
+        while asked:
+            slot = session.next_done()
+            np.testing.assert_allclose(session.wait(slot)[0], asked.pop(slot) @ weights, rtol=1e-5, atol=1e-5)
+    with pytest.raises(InferenceFailed, match="No request"):
+        session.next_done()
+
+
 def test_a_busy_slot_and_an_idle_one_are_refused(session: Any, samples: list) -> None:
     session.submit(0, [samples[0]])
     with pytest.raises(InferenceFailed, match="busy"):
