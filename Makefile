@@ -11,7 +11,6 @@ help: ## Show the targets
 run: .venv/.ready-run ## Measure this machine, load public results, open the dashboard (ARGS=--no-dashboard ends after the table)
 	$(BIN)/weigh run quick $(filter-out --no-dashboard,$(ARGS))
 	$(BIN)/weigh import reference
-	$(BIN)/weigh results --source measured --newest
 	$(if $(filter --no-dashboard,$(ARGS)),@echo "The dashboard: $(BIN)/weigh dashboard",$(BIN)/weigh dashboard)
 
 test: .venv/.ready-dev ## Set up and pass every test

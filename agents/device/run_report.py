@@ -15,6 +15,7 @@ COLUMNS = (
     "workload", "backend", "target", "precision", "scenario", "p50 ms", "p99 ms", "per s", "accuracy", "status", "reason",
 )  # fmt: skip
 NUMBERS = COLUMNS[5:9]
+UNSTEADY = "ok, unsteady"
 QUIET = ("unsupported", "skipped")  # no case of its own row: one line for all that share the reason
 
 
@@ -54,9 +55,13 @@ def _row(group: Sequence[Measurement], several_threads: bool) -> tuple[str, ...]
         _number(latency.p99.value if latency else None),
         _number(first.throughput_per_s),
         f"{accuracy.value:.1%}" if accuracy is not None and accuracy.value is not None else "",
-        first.status,
+        UNSTEADY if first.status == "ok" and _unsteady(first) else first.status,
         first.reason or "; ".join(flag.message for flag in first.flags if flag.code == "random_inputs"),
     )
+
+
+def _unsteady(measurement: Measurement) -> bool:
+    return any(flag.code == "trials_disagree" for flag in measurement.flags)
 
 
 def _number(value: float | None) -> str:
@@ -124,6 +129,9 @@ def print_table(run: Run) -> None:
     for row in rows:
         if row[reason]:
             console.print(Text(f"{row[0]}, {row[1]} {row[2]}: {row[reason]}"), soft_wrap=True)
+    if any(row[COLUMNS.index("status")] == UNSTEADY for row in rows):
+        words = "Unsteady: the medians of a case's trials lie far apart. Is the machine busy, or its clock not steady?"
+        console.print(Text(words), soft_wrap=True)
 
 
 def plain_table(title: str, columns: Sequence[str], right: Iterable[str]) -> Table:

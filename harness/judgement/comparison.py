@@ -22,6 +22,7 @@ from harness.judgement.figures import (
 )
 from harness.judgement.systems import System, grouped, systems_of
 
+CAUTIONS = ("trials_disagree",)  # flags that a comparison must not hide
 Chosen = tuple[ComparableRow, "str | None"]  # a row, and the note that belongs to it
 
 SCENARIO_ORDER = ("single_stream", "multi_stream", "server", "offline")
@@ -37,7 +38,7 @@ class Entry:
     gap: str | None = None  # "not measured", "no offline result", "unsupported: ..."
     figures: tuple[Figure, ...] = ()
     differences: tuple[Difference, ...] = ()
-    note: str | None = None  # e.g. a newer run that failed
+    note: str | None = None  # e.g. a newer run that failed, or trials that disagree
 
     def figure(self, metric: str) -> Figure | None:
         """The figure of that name, None where there is none (a gap, or nothing declared)."""
@@ -122,7 +123,9 @@ def _entries(system: System, scenario: str, newest: Sequence[Chosen], base: Sequ
             continue
         against = _counterpart(row, base)
         differences = differences_of(row, against) if against is not None else ()
-        entries.append(Entry(system, scenario, row, None, figures_of(row, against), differences, note))
+        cautions = [message for code, message in row.flags if code in CAUTIONS]
+        said = " ".join([*([note] if note else []), *cautions]) or None
+        entries.append(Entry(system, scenario, row, None, figures_of(row, against), differences, said))
     return entries
 
 

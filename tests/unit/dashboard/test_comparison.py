@@ -204,6 +204,12 @@ def test_the_newest_run_that_holds_is_shown_and_a_newer_failure_is_noted(make_ro
     assert entry.note == "a newer run is failed: Out of memory."
 
 
+def test_trials_that_disagree_are_said_beside_the_number(make_row: MakeRow) -> None:
+    words = "The medians of 2 trials lie 80% apart."
+    rows = [make_row(flags=(("trials_disagree", words), ("batch_unknown", "Not of interest here.")))]
+    assert entry_of(rows, "onnxruntime", "onnxruntime", "single_stream").note == words
+
+
 def test_each_batch_size_has_its_entry_beside_the_baseline_of_the_same_batch(make_row: MakeRow) -> None:
     def offline(backend: str, batch: int, rate: float) -> ResultRow:
         return make_row(backend=backend, scenario="offline", batch=batch, throughput_per_s=rate, p50_ms=None)

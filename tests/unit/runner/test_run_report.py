@@ -11,6 +11,7 @@ from harness.records import (
     Device,
     Effective,
     Environment,
+    Flag,
     Latency,
     Measurement,
     MeasurementStatus,
@@ -121,3 +122,10 @@ def test_a_failed_accuracy_trial_counts_and_an_interrupted_run_too() -> None:
     found = complaints(run_of(lost, status="interrupted"), Selection())
     assert found[0] == "1 trial beside the timing failed: It crashed."
     assert "weigh run --resume r" in found[1]
+
+
+def test_trials_that_disagree_are_not_plainly_ok() -> None:
+    shaken = replace(measurement(), flags=(Flag("trials_disagree", "The medians of 2 trials lie 80% apart."),))
+    steady = measurement("v")
+    status = COLUMNS.index("status")
+    assert [row[status] for row in table_rows([shaken, steady])] == ["ok, unsteady", "ok"]
