@@ -11,7 +11,7 @@ from dashboard import address, data
 from dashboard.charts import CHART_ROWS, latency_chart
 from dashboard.frame import empty, show
 from dashboard.tables import results_csv, results_table
-from db.queries import Facets, Filter
+from db.queries import Facets, Filter, ResultRow
 from harness.judgement.comparison import scenario_title
 
 FIRST_COMMANDS = ("weigh run quick", "weigh import reference")
@@ -34,7 +34,11 @@ def body(view: data.View) -> None:
     address.link_to_view()
     st.subheader("Measurements", anchor=False)
     st.dataframe(
-        results_table(rows), hide_index=True, placeholder="", column_config=_columns(), height=_height(len(rows))
+        results_table(_results_first(rows)),
+        hide_index=True,
+        placeholder="",
+        column_config=_columns(),
+        height=_height(len(rows)),
     )
     if found > len(rows):
         st.caption(f"The newest {len(rows)} of {found} are shown; a filter brings the others.")
@@ -93,6 +97,11 @@ def _counts(rows: Sequence[Any], found: int, everything: int) -> None:
     )
     hardware = {row.hardware_model for row in rows if row.hardware_model}
     cards[3].metric("Hardware", f"{len(hardware)}", border=True, help="Hardware models among the rows shown.")
+
+
+def _results_first(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """What could not run stands below what did; otherwise newest first, as the store gives them."""
+    return sorted(rows, key=lambda row: row.status != "ok")
 
 
 def _columns() -> dict[str, Any]:
