@@ -177,7 +177,7 @@ class RowWriter:
             device_memory_mb=memory.device if memory else None,
             stages_ms=asdict(measurement.stages_ms) if measurement.stages_ms else None,
             cold_start_ms=_cold_start(measurement),
-            fidelity=measurement.fidelity,
+            fidelity=asdict(measurement.fidelity) if measurement.fidelity else None,
             thermal=measurement.thermal,
             flags=[asdict(flag) for flag in measurement.flags],
             trial_count=len(measurement.trials),

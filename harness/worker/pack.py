@@ -23,7 +23,7 @@ ALLOWED = (
     "harness/artifacts.py",
     "harness/canonical.py",
     "harness/errors.py",
-    "harness/records.py",
+    "harness/records",
     "harness/scenarios",
     "harness/tasks",
     "harness/worker",

@@ -54,7 +54,7 @@ def test_no_part_of_the_control_side_is_inside(archive: Path) -> None:
     assert rooms == {"__main__.py", "backends", "harness"}
     inside = {"/".join(name.split("/")[1:2]) for name in sources(archive) if name.startswith("harness/")}
     assert inside == {
-        "__init__.py", "artifacts.py", "canonical.py", "errors.py", "records.py", "scenarios", "tasks", "worker",
+        "__init__.py", "artifacts.py", "canonical.py", "errors.py", "records", "scenarios", "tasks", "worker",
     }  # fmt: skip
 
 
