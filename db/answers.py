@@ -134,6 +134,14 @@ class ResultRow:
     input_size: str | None = None
     source_version: str | None = None
     source_location: str | None = None
+    source_weights: str | None = None
+    artifact_calibration: str | None = None  # name@digest
+    throughput: dict[str, Any] | None = None  # records.Quantile of throughput_per_s
+    fidelity: dict[str, Any] | None = None  # records.Fidelity
+    sampling: dict[str, Any] | None = None  # records.Sampling
+    rate_curve: dict[str, Any] | None = None  # records.RateCurve
+    over_time: dict[str, Any] | None = None  # records.OverTime
+    self_cost: dict[str, Any] | None = None  # records.SelfCost of the run
 
 
 @dataclass(frozen=True)
@@ -168,4 +176,5 @@ class RunDetail:
     annotations: tuple[str, ...] = ()
     agent_version: str | None = None
     licence: str | None = None
+    preparation: dict[str, Any] | None = None  # records.Preparation
     location: str | None = field(default=None)

@@ -89,7 +89,7 @@ def run_detail(engine: Engine, run_id: str) -> RunDetail:
     """Everything about one run. Raises StoreError when the store has no such run."""
     from sqlalchemy import select
 
-    from db.schema import ComputeUnit, Device, Environment, HardwareModel, Run
+    from db.schema import ComputeUnit, Device, Environment, HardwareModel, Run, RunHarness
     from db.transactions import reading
     from harness.errors import StoreError
 
@@ -103,6 +103,7 @@ def run_detail(engine: Engine, run_id: str) -> RunDetail:
                 Run.conditions,
                 Run.source_licence,
                 Run.source_location,
+                RunHarness.preparation,
                 Run.device_id,
                 Environment.digest,
                 Environment.machine,
@@ -115,6 +116,7 @@ def run_detail(engine: Engine, run_id: str) -> RunDetail:
             .join(Environment, Environment.id == Run.environment_id)
             .join(Device, Device.id == Run.device_id)
             .join(HardwareModel, HardwareModel.id == Device.hardware_model_id)
+            .outerjoin(RunHarness, RunHarness.run_id == Run.id)
             .where(Run.run_id == run_id)
         )
         found = connection.execute(statement).one_or_none()
@@ -155,6 +157,7 @@ def run_detail(engine: Engine, run_id: str) -> RunDetail:
             annotations=_annotations(connection, [found.id]).get(found.id, ()),
             agent_version=found.agent_version,
             licence=found.source_licence,
+            preparation=found.preparation,
             location=found.source_location,
         )
 
@@ -303,4 +306,7 @@ _TRIAL_COLUMNS = (
     "discarded_warmup",
     "throughput_per_s",
     "last_words",
+    "discarded_unsteady",
+    "unsteady_reason",
+    "conditions",
 )

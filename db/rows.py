@@ -88,6 +88,10 @@ class RowWriter:
             record=packed,
         )
         self._add(row)
+        if run.self_cost is not None or run.preparation is not None:
+            cost = asdict(run.self_cost) if run.self_cost is not None else None
+            prepared = asdict(run.preparation) if run.preparation is not None else None
+            self._add(schema.RunHarness(run_id=row.id, self_cost=cost, preparation=prepared))
         for position, measurement in enumerate(run.measurements):
             self._measurement(run, row, measurement, position, units)
         return row
@@ -157,6 +161,7 @@ class RowWriter:
             effective=asdict(effective) if effective else None,
             **_latency_columns(measurement.latency_ms),
             throughput_per_s=measurement.throughput_per_s,
+            throughput=asdict(measurement.throughput) if measurement.throughput else None,
             official_metric=measurement.official.metric if measurement.official else None,
             official_value=measurement.official.value if measurement.official else None,
             official_unit=measurement.official.unit if measurement.official else None,
@@ -179,6 +184,9 @@ class RowWriter:
             cold_start_ms=_cold_start(measurement),
             fidelity=asdict(measurement.fidelity) if measurement.fidelity else None,
             thermal=measurement.thermal,
+            sampling=asdict(measurement.sampling) if measurement.sampling else None,
+            rate_curve=asdict(measurement.rate_curve) if measurement.rate_curve else None,
+            over_time=asdict(measurement.over_time) if measurement.over_time else None,
             flags=[asdict(flag) for flag in measurement.flags],
             trial_count=len(measurement.trials),
         )

@@ -19,6 +19,7 @@ from db.schema import (
     HardwareModel,
     Measurement,
     Run,
+    RunHarness,
     Suite,
     Workload,
 )
@@ -65,6 +66,8 @@ _COLUMNS = (
     Artifact.name.label("artifact_name"),
     Artifact.format.label("artifact_format"),
     Artifact.sha256.label("artifact_sha256"),
+    Artifact.calibration.label("artifact_calibration"),
+    Case.source_weights,
     Case.artifact_precision,
     Case.requested_precision,
     Measurement.effective_target,
@@ -85,6 +88,7 @@ _COLUMNS = (
     Measurement.p99_9_ms,
     Measurement.quantiles,
     Measurement.throughput_per_s,
+    Measurement.throughput,
     Measurement.official_metric,
     Measurement.official_value,
     Measurement.official_unit,
@@ -105,6 +109,11 @@ _COLUMNS = (
     Measurement.device_memory_mb,
     Measurement.cold_start_ms,
     Measurement.stages_ms,
+    Measurement.fidelity,
+    Measurement.sampling,
+    Measurement.rate_curve,
+    Measurement.over_time,
+    RunHarness.self_cost,
     Measurement.flags,
     Suite.name.label("suite"),
     Measurement.trial_count.label("trials"),
@@ -136,6 +145,7 @@ def joined(statement: Select[Any]) -> Select[Any]:
         .join(Case, Case.id == Measurement.case_id)
         .join(Workload, Workload.id == Case.workload_id)
         .outerjoin(Dataset, Dataset.id == Case.dataset_id)
+        .outerjoin(RunHarness, RunHarness.run_id == Run.id)
         .outerjoin(Artifact, Artifact.id == Measurement.artifact_id)
         .outerjoin(ComputeUnit, ComputeUnit.id == Measurement.compute_unit_id)
         .outerjoin(UnitModel, UnitModel.id == ComputeUnit.hardware_model_id)

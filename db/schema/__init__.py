@@ -4,7 +4,7 @@ from db.schema.base import Base, StoreState
 from db.schema.cases import Artifact, Case, Dataset, Suite, Workload
 from db.schema.fleet import DISPATCH_STATES, END_STATES, LIVE_STATES, Dispatch, Token
 from db.schema.hardware import ComputeUnit, Device, Environment, HardwareModel
-from db.schema.runs import Annotation, Measurement, Run, Sample, Trial, TrialSample
+from db.schema.runs import Annotation, Measurement, Run, RunHarness, Sample, Trial, TrialSample
 
 __all__ = [
     "DISPATCH_STATES",
@@ -22,6 +22,7 @@ __all__ = [
     "HardwareModel",
     "Measurement",
     "Run",
+    "RunHarness",
     "Sample",
     "StoreState",
     "Suite",

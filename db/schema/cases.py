@@ -61,6 +61,7 @@ class Artifact(Base):
     recipe_sha256: Mapped[str | None]
     tools: Mapped[dict[str, Any]]
     licence: Mapped[str | None]
+    calibration: Mapped[str | None]  # name@digest of the data behind a quantised file's scales
 
 
 class Case(Base):

@@ -48,6 +48,19 @@ class Run(Base):
     record: Mapped[bytes] = mapped_column(LargeBinary)  # last, so that SQLite reads the other columns without it
 
 
+class RunHarness(Base):
+    """What the harness itself cost in a run, and what it changed on the machine.
+
+    A table of its own: SQLite would have to walk through the whole of `runs.record` to reach columns added behind it.
+    """
+
+    __tablename__ = "run_harness"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True, autoincrement=False)
+    self_cost: Mapped[dict[str, Any] | None]
+    preparation: Mapped[dict[str, Any] | None]
+
+
 class Measurement(Base):
     """A case on a device in a run. Columns for what is filtered, sorted or shown in tables; documents for the rest.
 
@@ -97,6 +110,7 @@ class Measurement(Base):
     p99_9_ms: Mapped[float | None]
     quantiles: Mapped[dict[str, Any] | None]  # intervals, methods, reasons, by percentile
     throughput_per_s: Mapped[float | None]
+    throughput: Mapped[dict[str, Any] | None]  # its interval over trials
     official_metric: Mapped[str | None]
     official_value: Mapped[float | None]
     official_unit: Mapped[str | None]
@@ -122,6 +136,9 @@ class Measurement(Base):
     cold_start_ms: Mapped[dict[str, Any] | None]
     fidelity: Mapped[dict[str, Any] | None]
     thermal: Mapped[dict[str, Any] | None]
+    sampling: Mapped[dict[str, Any] | None]
+    rate_curve: Mapped[dict[str, Any] | None]  # server
+    over_time: Mapped[dict[str, Any] | None]  # sustained
     flags: Mapped[list[Any]]
     trial_count: Mapped[int]
 
@@ -144,6 +161,9 @@ class Trial(Base):
     discarded_warmup: Mapped[int | None] = mapped_column(BigInteger)
     throughput_per_s: Mapped[float | None]
     last_words: Mapped[str | None]
+    discarded_unsteady: Mapped[int | None] = mapped_column(BigInteger)
+    unsteady_reason: Mapped[str | None]
+    conditions: Mapped[dict[str, Any] | None]
 
 
 class Sample(Base):
