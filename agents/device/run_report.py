@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from harness.judgement.flags import RANDOM_INPUTS, TRIALS_DISAGREE
 from harness.records import Measurement, Run
 from harness.runner.plan import Selection, own_name
 
@@ -56,12 +57,12 @@ def _row(group: Sequence[Measurement], several_threads: bool) -> tuple[str, ...]
         _number(first.throughput_per_s),
         f"{accuracy.value:.1%}" if accuracy is not None and accuracy.value is not None else "",
         UNSTEADY if first.status == "ok" and _unsteady(first) else first.status,
-        first.reason or "; ".join(flag.message for flag in first.flags if flag.code == "random_inputs"),
+        first.reason or "; ".join(flag.message for flag in first.flags if flag.code == RANDOM_INPUTS),
     )
 
 
 def _unsteady(measurement: Measurement) -> bool:
-    return any(flag.code == "trials_disagree" for flag in measurement.flags)
+    return any(flag.code == TRIALS_DISAGREE for flag in measurement.flags)
 
 
 def _number(value: float | None) -> str:

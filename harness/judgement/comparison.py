@@ -20,9 +20,10 @@ from harness.judgement.figures import (
     figures_of,
     headline_metric,
 )
+from harness.judgement.flags import TRIALS_DISAGREE
 from harness.judgement.systems import System, grouped, systems_of
 
-CAUTIONS = ("trials_disagree",)  # flags that a comparison must not hide
+CAUTIONS = (TRIALS_DISAGREE,)  # flags that a comparison must not hide
 Chosen = tuple[ComparableRow, "str | None"]  # a row, and the note that belongs to it
 
 SCENARIO_ORDER = ("single_stream", "multi_stream", "server", "offline")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from harness.judgement.flags import TRIALS_DISAGREE
 from harness.judgement.intervals import median_over_trials, percentile_interval
 from harness.records import ColdStart, Flag, Latency, Quantile
 
@@ -25,7 +26,7 @@ Samples = npt.NDArray[np.int64]
 PER_MILLE = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p99_9": 999}
 COLD_PARTS = ("process", "import", "load", "compile", "first_inference")
 # Trials of one case whose medians lie further apart than this share of their middle do not tell the same story.
-TRIALS_DISAGREE = 0.10
+DISAGREEMENT = 0.10
 
 
 def samples_needed(per_mille: int) -> int:
@@ -116,11 +117,11 @@ def stability_flags(trials: Sequence[Samples]) -> tuple[Flag, ...]:
     if len(medians) < 2:
         return ()
     spread = (max(medians) - min(medians)) / median(medians)
-    if spread <= TRIALS_DISAGREE:
+    if spread <= DISAGREEMENT:
         return ()
     return (
         Flag(
-            "trials_disagree",
+            TRIALS_DISAGREE,
             f"The medians of {len(medians)} trials lie {spread:.0%} apart; is the machine busy, or its clock not steady?",
         ),
     )

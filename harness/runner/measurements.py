@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from harness.canonical import sha256_hex
 from harness.energy import energy_of
+from harness.judgement import flags
 from harness.judgement.summary import median_ms, stability_flags, summarise_cold_start, summarise_latency
 from harness.judgement.validity import judged
 from harness.records import (
@@ -203,25 +204,26 @@ def _flags(planned: PlannedCase, ran: Ran, effective: Effective, processors: int
     intent = planned.intent
     found = []
     if effective.precision is None:
-        found.append(Flag("precision_unknown", f"{intent.backend} does not tell the precision that ran."))
+        found.append(Flag(flags.PRECISION_UNKNOWN, f"{intent.backend} does not tell the precision that ran."))
     threads = effective.threads if effective.threads is not None else intent.threads
     if threads is not None and intent.target in CPU_TARGETS and threads > processors:
-        found.append(Flag("threads_oversubscribed", f"{threads} threads ran on {processors} available processors."))
+        found.append(Flag(flags.THREADS_OVERSUBSCRIBED, f"{threads} threads ran on {processors} available processors."))
     if intent.threads is not None and effective.threads is not None and effective.threads != intent.threads:
-        found.append(Flag("threads_differ", f"{intent.threads} threads were asked for, {effective.threads} ran."))
+        found.append(Flag(flags.THREADS_DIFFER, f"{intent.threads} threads were asked for, {effective.threads} ran."))
     if effective.placement is not None and len(effective.placement.nodes) > 1:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in effective.placement.nodes.items())
-        found.append(Flag("mixed_placement", f"The network's nodes ran on several processors or delegates: {shares}."))
+        message = f"The network's nodes ran on several processors or delegates: {shares}."
+        found.append(Flag(flags.MIXED_PLACEMENT, message))
     if planned.input_note:
-        found.append(Flag("random_inputs", planned.input_note))
+        found.append(Flag(flags.RANDOM_INPUTS, planned.input_note))
     expected = sum(1 for trial in planned.trials if trial.job.kind == "timing")
     finished = sum(1 for trial, _ in ran if trial.job.kind == "timing")
     if finished < expected:
         found.append(
-            Flag("fewer_trials", f"{finished} of {expected} timing trials ended before the run was interrupted.")
+            Flag(flags.FEWER_TRIALS, f"{finished} of {expected} timing trials ended before the run was interrupted.")
         )
     notes = {note for _, outcome in ran for note in outcome.notes}
-    found += [Flag("worker_ended_badly", note) for note in sorted(notes)]
+    found += [Flag(flags.WORKER_ENDED_BADLY, note) for note in sorted(notes)]
     return tuple(found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.judgement.flags import ENERGY_BELOW_IDLE, ENERGY_METHODS_DIFFER, ENERGY_WINDOW_SHORT
 from harness.records import Energy, Flag
 from harness.sensors.energy_window import WindowEnergy
 
@@ -49,14 +50,14 @@ def join_energy(
     flags = [_differ(window) for window, _ in used if (window.disagreement or 0.0) > DISAGREEMENT][:1]
     if net is not None and net < 0:
         text = f"The mean power under load ({joules / seconds:.2f} W) is below the idle power ({idle_w:.2f} W)."
-        flags.append(Flag("energy_below_idle", text))
+        flags.append(Flag(ENERGY_BELOW_IDLE, text))
         net = None
     if seconds < SHORTEST_S or readings < FEWEST_READINGS:
         text = (
             f"Energy was taken over {seconds:.1f} s with {readings} readings; "
             f"{SHORTEST_S:.0f} s and {FEWEST_READINGS} are the least for a figure to rely on."
         )
-        flags.append(Flag("energy_window_short", text))
+        flags.append(Flag(ENERGY_WINDOW_SHORT, text))
     energy = Energy(
         per_inference_j=joules / inferences,
         net_per_inference_j=net,
@@ -74,4 +75,4 @@ def join_energy(
 
 def _differ(window: WindowEnergy) -> Flag:
     text = f"Integrated power gives {window.integrated_j:.3f} J, the counter {window.joules:.3f} J."
-    return Flag("energy_methods_differ", text)
+    return Flag(ENERGY_METHODS_DIFFER, text)

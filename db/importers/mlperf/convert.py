@@ -12,6 +12,7 @@ from db.importers.mlperf.summary import Summary, read_summary
 from db.importers.mlperf.system import System, read_system
 from db.importers.mlperf.tree import FileError, Place, SourceFile, reading
 from harness.canonical import digest_of
+from harness.judgement import flags as flag_codes
 from harness.records import (
     Accuracy,
     Case,
@@ -252,36 +253,48 @@ def _why_invalid(summary: Summary) -> str:
 
 
 def _flags(files: Files, summary: Summary, system: System, benchmark: Benchmark, case: Case) -> tuple[Flag, ...]:
-    flags = [Flag("imported", f"Taken from published results, not measured here: {files.summary.location}.")]
+    flags = [Flag(flag_codes.IMPORTED, f"Taken from published results, not measured here: {files.summary.location}.")]
     if is_copy(files.place.scenario_folder, summary.scenario):
         flags.append(
             Flag(
-                "scenario_inferred_by_submitter",
+                flag_codes.SCENARIO_INFERRED,
                 f'The file stands in the folder "{files.place.scenario_folder}" but says {summary.scenario}: the submitter '
                 "inferred that scenario from this run; it is stored as what ran.",
             )
         )
     if summary.scenario == "server":
         flags.append(
-            Flag("includes_queueing", "Latency counts from the scheduled arrival, so waiting in the queue is inside.")
+            Flag(
+                flag_codes.INCLUDES_QUEUEING,
+                "Latency counts from the scheduled arrival, so waiting in the queue is inside.",
+            )
         )
     if case.artifact_precision != "unknown":
         words = benchmark.stated or files.place.system
-        flags.append(Flag("precision_from_name", f'The precision is read from the submitter\'s name "{words}".'))
+        flags.append(
+            Flag(flag_codes.PRECISION_FROM_NAME, f'The precision is read from the submitter\'s name "{words}".')
+        )
     if case.batch == BATCH_NOT_TOLD:
-        flags.append(Flag("batch_unknown", "The source does not tell the batch size."))
+        flags.append(Flag(flag_codes.BATCH_UNKNOWN, "The source does not tell the batch size."))
     if system.availability is not None and system.availability != "available":
         flags.append(
-            Flag("not_available", f'At submission the system was "{system.availability}", not available for sale.')
+            Flag(
+                flag_codes.NOT_AVAILABLE,
+                f'At submission the system was "{system.availability}", not available for sale.',
+            )
         )
     if summary.warnings:
         flags.append(
             Flag(
-                "loadgen_warnings", f"LoadGen gave {summary.warnings} warning(s), which are not in the published files."
+                flag_codes.LOADGEN_WARNINGS,
+                f"LoadGen gave {summary.warnings} warning(s), which are not in the published files.",
             )
         )
     if summary.errors:
         flags.append(
-            Flag("loadgen_errors", f"LoadGen gave {summary.errors} error(s), which are not in the published files.")
+            Flag(
+                flag_codes.LOADGEN_ERRORS,
+                f"LoadGen gave {summary.errors} error(s), which are not in the published files.",
+            )
         )
     return tuple(flags)

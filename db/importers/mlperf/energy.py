@@ -6,6 +6,7 @@ from db.importers.mlperf.power import busiest_window, read_power_log
 from db.importers.mlperf.summary import Summary
 from db.importers.mlperf.tree import SourceFile, reading
 from harness.errors import RecordError
+from harness.judgement import flags as flag_codes
 from harness.records import Energy, Flag
 
 
@@ -35,7 +36,7 @@ def energy_of(power: SourceFile | None, summary: Summary) -> tuple[Energy, tuple
         f"The power log holds idle ends and nothing tells when the test ran: power is the mean of the {duration_s:.0f} s "
         f"with the highest draw, {window.mean_w:.2f} W; the whole log's mean is {log.mean_w:.2f} W."
     )
-    return energy, (Flag("power_window_estimated", message),)
+    return energy, (Flag(flag_codes.POWER_WINDOW_ESTIMATED, message),)
 
 
 def test_length(summary: Summary) -> tuple[float, float] | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from db.importers.mlperf.reading import read_tree
 from db.importers.reference import FILE
 from harness.documents import write_run
+from harness.judgement import flags as flag_codes
 from harness.records import Run
 
 
@@ -22,7 +23,7 @@ def build(tree: Path, release: str) -> list[Run]:
     return [
         run
         for run in found.runs
-        if all(flag.code != "scenario_inferred_by_submitter" for flag in run.measurements[0].flags)
+        if all(flag.code != flag_codes.SCENARIO_INFERRED for flag in run.measurements[0].flags)
     ]
 
 
