@@ -165,6 +165,14 @@ class Backend(Protocol):
         """
         ...
 
+    def default_precision(self, target: str) -> str | None:
+        """What "default" comes to for an fp32 file on this target, where that is certain before anything is loaded.
+
+        None: it depends on the hardware, and only a loaded session knows (`report()`). Where it is "fp32", a case that asks
+        for "default" would measure the fp32 case a second time. Needs no runtime.
+        """
+        ...
+
     def probe(self, target: str, device_index: int = 0) -> TargetStatus:
         """Say whether `target` works here, by really creating and running a tiny session. Never raises BackendError."""
         ...

@@ -53,6 +53,10 @@ class CoreMLBackend:
         """One of `targets()`."""
         return name if name in UNITS else None
 
+    def default_precision(self, target: str) -> str | None:
+        """On the CPU alone fp32 stays fp32, in both kinds of Core ML files; other processors may compute in fp16."""
+        return "fp32" if target == "cpu_only" else None
+
     def probe(self, target: str, device_index: int = 0) -> TargetStatus:
         """Convert, compile and predict one addition; away from macOS say what is missing, and what still works."""
         version = None

@@ -44,6 +44,10 @@ class OnnxRuntimeBackend:
             return name
         return providers.target_of(name) if name.partition(".")[0].endswith("ExecutionProvider") else None
 
+    def default_precision(self, target: str) -> str | None:
+        """The CPU's kernels compute in the file's types. On NVIDIA's boards TF32 is on, where the board has it."""
+        return "fp32" if providers.provider_of(target) == providers.CPU else None
+
     def probe(self, target: str, device_index: int = 0) -> TargetStatus:
         """Make a session of one addition and run it."""
         verified = providers.provider_of(target) in VERIFIED

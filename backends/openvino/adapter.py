@@ -57,6 +57,10 @@ class OpenVinoBackend:
         """One of `targets()`."""
         return name if name in DEVICES else None
 
+    def default_precision(self, target: str) -> str | None:
+        """The device chooses: bf16 on a CPU that has it, else fp32; fp16 on graphics. The probe's details tell which."""
+        return None
+
     def probe(self, target: str, device_index: int = 0) -> TargetStatus:
         """Compile one addition for the device and run it."""
         verified = target in ("cpu", "auto")

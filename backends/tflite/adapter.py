@@ -48,6 +48,10 @@ class TfliteBackend:
         """The CPU with one of its sets of kernels, or delegate:LIBRARY."""
         return name if name in RESOLVERS or name.removeprefix(DELEGATE) not in ("", name) else None
 
+    def default_precision(self, target: str) -> str | None:
+        """The kernels of the CPU compute in the file's types; a delegate may do otherwise."""
+        return "fp32" if target in RESOLVERS else None
+
     def probe(self, target: str, device_index: int = 0) -> TargetStatus:
         """Construct an interpreter over one addition and invoke it: importing alone proves nothing."""
         verified = target in RESOLVERS

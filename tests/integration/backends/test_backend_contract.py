@@ -212,3 +212,27 @@ def test_another_backends_format_is_rejected(name: str, tmp_path: Path) -> None:
     backend = create(name)
     with pytest.raises(ModelRejected, match="gguf"):
         backend.load(path, "gguf", backend.targets()[0], LoadOptions())
+
+
+def test_a_default_that_is_known_to_be_fp32_computes_what_fp32_computes(
+    loadable: tuple[Any, Path, str], samples: list
+) -> None:
+    backend, path, kind = loadable
+    known = backend.default_precision("cpu")
+    found = {}
+    for precision in ("fp32", "default"):
+        options = LoadOptions(precision=precision, threads=1, input_shapes={"x": (4, 64)})
+        loaded = backend.load(path, kind, "cpu", options)
+        loaded.prepare(1)
+        found[precision] = (loaded.report().precision, np.array(loaded.infer(0, [samples[0]])[0]))
+        loaded.close()
+    if known is None:  # only a loaded session knows
+        assert found["default"][0] in ("fp32", "bf16")
+        return
+    assert (known, found["default"][0]) == ("fp32", "fp32")
+    assert np.array_equal(found["default"][1], found["fp32"][1])
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_no_backend_claims_a_default_for_a_target_that_it_does_not_know(name: str) -> None:
+    assert create(name).default_precision("a target that does not exist") is None
