@@ -35,3 +35,4 @@ class ModelFile:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     batch: int | None = None  # the one batch that the file is made for; None: any
+    calibrated_on: tuple[str, ...] = ()  # SHA-256 of the files or texts that set a quantised file's scales

@@ -39,19 +39,40 @@ def samples_digest(samples: Iterable[Sample], hashes: Mapping[str, str]) -> str:
     return digest_of(rows)
 
 
+def contents_of(dataset: Dataset) -> tuple[str, ...]:
+    """Return the SHA-256 of what the samples are made of, sorted: each file once; of a sample without files, its data.
+
+    Two sets that share one of these share a picture, a recording or a text, whatever their identifiers and labels are.
+    """
+    hashes = dataset.files or {}
+    found = {hashes[name] for sample in dataset.samples for name in sample.files}
+    found |= {digest_of(dict(sample.data)) for sample in dataset.samples if not sample.files}
+    return tuple(sorted(found))
+
+
+def leading(dataset: Dataset, count: int) -> Dataset:
+    """Return the dataset, or its first `count` samples; the name then says so."""
+    if count >= len(dataset.samples):
+        return dataset
+    return _part(dataset, dataset.samples[:count], f"The first {count} of {len(dataset.samples)} samples.")
+
+
 def subset(dataset: Dataset, limit: int | None) -> Dataset:
     """Return the dataset, or `limit` of its samples chosen by a fixed seed; the name then says so."""
     if limit is None or limit >= len(dataset.samples):
         return dataset
     order = np.random.RandomState(0).permutation(len(dataset.samples))[:limit]
     chosen = tuple(dataset.samples[position] for position in sorted(order.tolist()))
+    return _part(dataset, chosen, f"{limit} of {len(dataset.samples)} samples, chosen by a fixed seed.")
+
+
+def _part(dataset: Dataset, chosen: tuple[Sample, ...], note: str) -> Dataset:
     used = {name for sample in chosen for name in sample.files}
     files = {name: sha256 for name, sha256 in (dataset.files or {}).items() if name in used}
     rows = digest_of([dataset.digest, [sample.id for sample in chosen]])
-    note = f"{limit} of {len(dataset.samples)} samples, chosen by a fixed seed."
     return replace(
         dataset,
-        name=f"{dataset.name}-{limit}",
+        name=f"{dataset.name}-{len(chosen)}",
         samples=chosen,
         digest=rows,
         files=files,

@@ -1,20 +1,38 @@
-"""Building one model file: by a recipe from published weights, or by a writer from an ONNX file."""
+"""Building one model file: by a recipe from published weights, by a writer from an ONNX file, or in lower precision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from harness.artifacts import ModelFile, Port
 from harness.canonical import digest_of
 from harness.errors import ModelError
 from harness.models.catalog import WRITERS, ArtifactEntry, ModelEntry
-from harness.models.converted import Converted
+from harness.models.converted import Built, Converted
 from harness.models.manifest import Lineage, tool_versions
+from harness.models.progress import Progress
+from harness.models.quantisation import RECIPES, Calibration, Settings, method, method_digest
 from harness.models.recipes import recipe, recipe_digest
+
+__all__ = [
+    "Built",
+    "build_onnx",
+    "built_from",
+    "convert_digest",
+    "fixed_shapes",
+    "lineage_of",
+    "needs_calibration",
+    "published",
+    "quantise",
+    "source_of",
+    "tool_names",
+    "write_from_onnx",
+]
 
 WRITER_TOOLS = {
     "tflite_writer": ("ai-edge-litert", "flatbuffers", "numpy", "onnx"),
@@ -22,33 +40,35 @@ WRITER_TOOLS = {
 }
 
 
-@dataclass(frozen=True)
-class Built:
-    """A built file's content, with its ports."""
-
-    data: bytes
-    suffix: str  # ".zip" for the packed folder of a CoreML package
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-
-
 def tool_names(name: str) -> tuple[str, ...]:
-    """Return the distributions that a recipe or writer works with."""
+    """Return the distributions that a recipe, a writer or a method of lower precision works with."""
+    if name in RECIPES:
+        return method(name).tools
     return WRITER_TOOLS[name] if name in WRITER_TOOLS else recipe(name).TOOLS
+
+
+def source_of(entry: ModelEntry, artifact: ArtifactEntry) -> ArtifactEntry | None:
+    """Return the file of the same model that this one is made from; None where it comes from published files."""
+    if artifact.recipe is not None and artifact.recipe in RECIPES:
+        return entry.artifact(*method(artifact.recipe).source)
+    return entry.artifact("onnx", "fp32") if artifact.recipe in WRITERS else None
+
+
+def published(entry: ModelEntry, artifact: ArtifactEntry) -> ArtifactEntry:
+    """Return the artifact at the root: the one that is a published file, or is built from published weights."""
+    before = source_of(entry, artifact)
+    return artifact if before is None else published(entry, before)
 
 
 def lineage_of(entry: ModelEntry, artifact: ArtifactEntry, batch: int | None) -> Lineage:
     """Return what decides the bytes of a catalogue model's file, the tools apart."""
-    assert artifact.recipe is not None
-    onnx = entry.artifact("onnx", "fp32")
-    steps = [_step(onnx)] if onnx.recipe is not None else []
-    if artifact.format != "onnx":
-        steps.append((artifact.recipe, convert_digest(artifact.recipe, artifact.precision)))
-    sources = [entry.source(name) for name in (onnx.sources if onnx.shipped is None else (onnx.shipped,))]
+    steps = _steps(entry, artifact)
+    root = published(entry, artifact)
+    sources = [entry.source(name) for name in (root.sources if root.shipped is None else (root.shipped,))]
     if len(sources) == 1:
         source, source_sha256 = sources[0].source, sources[0].sha256
     else:  # seeded weights: the recipe and its parameters are the source
-        source, source_sha256 = f"seed:{onnx.parameters.get('seed')}", steps[0][1]
+        source, source_sha256 = f"seed:{root.parameters.get('seed')}", steps[0][1]
     return Lineage(
         model=entry.name,
         format=artifact.format,
@@ -59,6 +79,33 @@ def lineage_of(entry: ModelEntry, artifact: ArtifactEntry, batch: int | None) ->
         source=source,
         source_sha256=source_sha256,
     )
+
+
+def _steps(entry: ModelEntry, artifact: ArtifactEntry) -> list[tuple[str, str]]:
+    """Return the name (with its version) and the digest of every step from the published files to this one."""
+    if artifact.recipe is None:
+        return []
+    before = source_of(entry, artifact)
+    if before is None:
+        return [_step(artifact)]
+    if artifact.recipe in WRITERS:
+        own = artifact.recipe, convert_digest(artifact.recipe, artifact.precision)
+    else:
+        chosen = method(artifact.recipe)
+        calibration = _asked(entry) if chosen.calibrated else None
+        settings = Settings(artifact.precision, artifact.parameters)
+        own = f"{artifact.recipe}/{chosen.version}", method_digest(artifact.recipe, settings, calibration)
+    return [*_steps(entry, before), own]
+
+
+def _asked(entry: ModelEntry) -> dict[str, Any] | None:
+    """Return which calibration data are asked for, and how they are prepared."""
+    from harness.workloads.definition import load_workloads
+
+    if entry.calibration is None:
+        return None
+    workload = load_workloads()[entry.calibration.workload]
+    return {**asdict(entry.calibration), "task": workload.task, "parameters": dict(workload.parameters)}
 
 
 def convert_digest(writer: str, precision: str) -> str:
@@ -91,6 +138,22 @@ def write_from_onnx(model_format: str, precision: str, onnx: ModelFile, batch: i
     from harness.models import coreml_writer
 
     return built_from(coreml_writer.convert(data, batch, shapes, precision=precision), model_format, onnx)
+
+
+def needs_calibration(artifact: ArtifactEntry) -> bool:
+    """Say whether data set the scales of this file."""
+    return artifact.recipe is not None and artifact.recipe in RECIPES and method(artifact.recipe).calibrated
+
+
+def quantise(artifact: ArtifactEntry, source: ModelFile, calibration: Calibration | None, progress: Progress) -> Built:
+    """Build a file of lower precision from the file that its recipe starts from.
+
+    Raises ModelError that names the package that is missing, or says what the tool cannot do with this network.
+    """
+    assert artifact.recipe is not None
+    require_tools(artifact.recipe, artifact.format)
+    settings = Settings(artifact.precision, artifact.parameters)
+    return method(artifact.recipe).build(source, calibration, settings, progress)
 
 
 def fixed_shapes(onnx: ModelFile, batch: int) -> dict[str, tuple[int, ...]]:

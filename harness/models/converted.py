@@ -1,4 +1,4 @@
-"""What a writer gives back: the bytes of one model file and the ports that tie it to the canonical tensors."""
+"""What a writer or a recipe gives back: the bytes of one model file, and the ports that tie it to the canonical tensors."""
 
 from __future__ import annotations
 
@@ -15,5 +15,15 @@ class Converted:
     """
 
     data: bytes
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A built file's content, with ports whose roles are the canonical ones."""
+
+    data: bytes
+    suffix: str  # ".onnx", ".tflite"; ".zip" for a folder: a CoreML package, or OpenVINO's model.xml and model.bin
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]

@@ -36,8 +36,17 @@ class Lineage:
 
 
 @dataclass(frozen=True)
+class CalibrationRecord:
+    """The data that set a quantised file's scales. `contents` are the SHA-256 of the files or texts, sorted."""
+
+    identity: str  # name@digest
+    samples: int
+    contents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Manifest:
-    """A built file: its digest, its ports, and what it was built from with which tools."""
+    """A built file: its digest, its ports, and what it was built from with which tools and calibration data."""
 
     lineage: Lineage
     tools: Mapping[str, str]
@@ -46,6 +55,7 @@ class Manifest:
     suffix: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    calibration: CalibrationRecord | None = None
 
 
 def tool_versions(tools: Sequence[str]) -> dict[str, str] | None:
@@ -103,10 +113,17 @@ def _read(path: Path, lineage: Lineage) -> Manifest | None:
             suffix=str(data["suffix"]),
             inputs=tuple(_port(port) for port in data["inputs"]),
             outputs=tuple(_port(port) for port in data["outputs"]),
+            calibration=_calibration(data.get("calibration")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return found if found.lineage == lineage and re.fullmatch("[0-9a-f]{64}", found.sha256) else None
+
+
+def _calibration(data: Mapping[str, Any] | None) -> CalibrationRecord | None:
+    if data is None:
+        return None
+    return CalibrationRecord(str(data["identity"]), int(data["samples"]), tuple(map(str, data["contents"])))
 
 
 def _port(data: Mapping[str, Any]) -> Port:

@@ -11,15 +11,15 @@ class Step(Protocol):
     """One piece of work that can say how far it is."""
 
     def advance(self, count: int) -> None:
-        """Count `count` more bytes as done."""
+        """Count so many more bytes (or what the step counts) as done."""
         ...
 
 
 class Progress(Protocol):
     """Told by the store what it does. Implementations must not raise."""
 
-    def step(self, what: str, total: int | None) -> Any:
-        """Return a context manager that yields a Step; `total` in bytes, None where it is not known."""
+    def step(self, what: str, total: int | None, unit: str = "bytes") -> Any:
+        """Return a context manager that yields a Step; `total` in that unit, None where it is not known."""
         ...
 
     def note(self, text: str) -> None:
@@ -36,7 +36,7 @@ class SilentProgress:
     """For programs and tests: says nothing."""
 
     @contextmanager
-    def step(self, what: str, total: int | None) -> Iterator[Step]:
+    def step(self, what: str, total: int | None, unit: str = "bytes") -> Iterator[Step]:
         yield _SilentStep()
 
     def note(self, text: str) -> None:
@@ -61,16 +61,17 @@ class ConsoleProgress:
         self._console = Console(stderr=True)
 
     @contextmanager
-    def step(self, what: str, total: int | None) -> Iterator[Step]:
+    def step(self, what: str, total: int | None, unit: str = "bytes") -> Iterator[Step]:
         from rich.markup import escape
 
         if not self._console.is_terminal:
             yield _SilentStep()
             return
-        from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bars
 
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+        count = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+        columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn())
         with Bars(*columns, console=self._console, transient=True) as bars:
             yield _BarStep(bars, bars.add_task(escape(what), total=total))
 

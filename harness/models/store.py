@@ -8,14 +8,25 @@ from pathlib import Path
 
 from harness.artifacts import ModelFile, Port
 from harness.errors import ModelError
-from harness.models.build import Built, build_onnx, lineage_of, tool_names, write_from_onnx
+from harness.models.build import (
+    build_onnx,
+    lineage_of,
+    needs_calibration,
+    published,
+    quantise,
+    source_of,
+    tool_names,
+    write_from_onnx,
+)
 from harness.models.cache import Cache, DamagedFileError
 from harness.models.catalog import ArtifactEntry, ModelEntry, SourceFile, find_model
+from harness.models.converted import Built
 from harness.models.inspection import read_ports
-from harness.models.manifest import Lineage, Manifest, find_manifest, tool_versions, write_manifest
+from harness.models.manifest import CalibrationRecord, Lineage, Manifest, find_manifest, tool_versions, write_manifest
 from harness.models.progress import Progress, SilentProgress
+from harness.models.quantisation import RECIPES
 from harness.models.sources import Pinned, fetch_all, parse_source, suffix_of
-from harness.models.unpacked import unpacked_folder
+from harness.models.unpacked import unpacked_folder, unpacked_model
 from harness.models.user_model import (
     CONVERTED,
     NotConvertedError,
@@ -31,7 +42,8 @@ from harness.records import Artifact
 
 __all__ = ["FormatStatus", "ModelStore", "UserModel"]
 
-_SUFFIXES = {"onnx": "onnx", "tflite": "tflite", "coreml": "mlpackage"}
+_SUFFIXES = {"onnx": "onnx", "openvino": "xml", "tflite": "tflite", "coreml": "mlpackage"}
+_ANY_BATCH = ("onnx", "openvino")  # formats whose files are not made for one batch
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,9 @@ class FormatStatus:
     sha256: str | None
     cached: bool
     reason: str | None = None  # why it cannot be had here as things are; None: it can, as far as is known
+    recipe: str | None = None
+    calibration: str | None = None  # the data that set its scales: name@digest, or what will be used; None: none needed
+    calibration_samples: int | None = None
 
 
 class ModelStore:
@@ -75,8 +90,8 @@ class ModelStore:
         if artifact.shipped is not None:
             return self._shipped(entry, artifact)
         batch = artifact.batch or batch  # a stream has one batch, whatever is asked for
-        made_for = None if artifact.format == "onnx" else batch
-        name = f"{entry.name}{'' if made_for is None else f'-b{made_for}'}.{_SUFFIXES[artifact.format]}"
+        made_for = None if artifact.format in _ANY_BATCH else batch
+        name = _file_name(entry, artifact, made_for)
         lineage = lineage_of(entry, artifact, made_for)
         assert artifact.recipe is not None
         tools = tool_versions(tool_names(artifact.recipe))
@@ -142,7 +157,8 @@ class ModelStore:
         tools = tool_versions(tool_names(CONVERTED[model_format]))
         name = f"{model.path.stem}-b{batch}.{_SUFFIXES[model_format]}"
         try:
-            return self._built(lineage, tools, converter(own, model_format, precision, batch), name, model.licence)
+            make = converter(own, model_format, precision, batch)
+            return self._built(lineage, tools, lambda: (make(), None), name, model.licence)
         except NotConvertedError as error:
             from harness.configuration import load_configuration
             from harness.models.onnx_graph.graph import TORCH_ROUTE_FIX
@@ -154,14 +170,15 @@ class ModelStore:
                 hint = "An environment with torch can convert more: name its interpreter in config.toml, [runtimes] convert."
                 raise ModelError(error.what, f"{error.fix} {hint}".strip()) from error
             self.progress.note(f"{error.what} Converting it with {interpreter}.")
-            make = torch_converter(own, model_format, precision, batch, interpreter)
-            return self._built(with_torch(lineage), {"convert": str(interpreter)}, make, name, model.licence)
+            torch = torch_converter(own, model_format, precision, batch, interpreter)
+            tools = {"convert": str(interpreter)}
+            return self._built(with_torch(lineage), tools, lambda: (torch(), None), name, model.licence)
 
     def _built(
         self,
         lineage: Lineage,
         tools: dict[str, str] | None,
-        make: Callable[[], Built],
+        make: Callable[[], tuple[Built, CalibrationRecord | None]],
         name: str,
         licence: str | None,
         can_make: bool = True,
@@ -175,10 +192,12 @@ class ModelStore:
                 found = self._cached(find_manifest(self.cache, lineage, tools))
                 if found is None:
                     with self.progress.step(f"Building {name}", None):
-                        built = make()
+                        built, calibration = make()
                     sha256, path = self.cache.add_bytes(built.data, built.suffix)
                     size = len(built.data)
-                    manifest = Manifest(lineage, tools or {}, sha256, size, built.suffix, built.inputs, built.outputs)
+                    manifest = Manifest(
+                        lineage, tools or {}, sha256, size, built.suffix, built.inputs, built.outputs, calibration
+                    )
                     write_manifest(self.cache, manifest)
                     found = manifest, self._ready(manifest, path)
         manifest, path = found
@@ -194,13 +213,26 @@ class ModelStore:
             recipe_sha256=lineage.recipe_sha256,
             tools=dict(manifest.tools),
             licence=licence,
+            calibration=manifest.calibration.identity if manifest.calibration is not None else None,
         )
-        return ModelFile(record, path, manifest.inputs, manifest.outputs, lineage.batch)
+        contents = manifest.calibration.contents if manifest.calibration is not None else ()
+        return ModelFile(record, path, manifest.inputs, manifest.outputs, lineage.batch, contents)
 
-    def _make(self, entry: ModelEntry, artifact: ArtifactEntry, batch: int) -> Built:
-        if artifact.format != "onnx":
-            return write_from_onnx(artifact.format, artifact.precision, self.ensure(entry.name, "onnx"), batch)
-        return build_onnx(entry, artifact, dict(zip(artifact.sources, self._fetched(entry, artifact), strict=True)))
+    def _make(self, entry: ModelEntry, artifact: ArtifactEntry, batch: int) -> tuple[Built, CalibrationRecord | None]:
+        before = source_of(entry, artifact)
+        if before is None:
+            sources = dict(zip(artifact.sources, self._fetched(entry, artifact), strict=True))
+            return build_onnx(entry, artifact, sources), None
+        source = self.ensure(entry.name, before.format, before.precision, batch)
+        if artifact.recipe not in RECIPES:
+            return write_from_onnx(artifact.format, artifact.precision, source, batch), None
+        from harness.models.calibration import calibration_of
+
+        calibration = calibration_of(entry, artifact, self)
+        built = quantise(artifact, source, calibration, self.progress)
+        if calibration is None:
+            return built, None
+        return built, CalibrationRecord(calibration.identity, len(calibration), calibration.contents)
 
     def _fetched(self, entry: ModelEntry, artifact: ArtifactEntry) -> list[Path]:
         """Return the published files behind an artifact; what else the model needs comes in the same go."""
@@ -220,7 +252,7 @@ class ModelStore:
 
     def _ready(self, manifest: Manifest, path: Path) -> Path:
         if manifest.suffix == ".zip":
-            return unpacked_folder(self.cache, path, manifest.sha256, ".mlpackage")
+            return unpacked_model(self.cache, path, manifest.sha256, manifest.lineage.format)
         return path
 
     def _holds_all(self, pins: Iterable[Pinned]) -> bool:
@@ -228,8 +260,7 @@ class ModelStore:
 
     def _pins(self, entry: ModelEntry, artifact: ArtifactEntry) -> list[Pinned]:
         """Return the published files behind an artifact: the file itself, or the weights it is built from."""
-        if artifact.recipe is not None and artifact.format != "onnx":
-            artifact = entry.artifact("onnx", "fp32")
+        artifact = published(entry, artifact)
         names: Sequence[str] = artifact.sources if artifact.shipped is None else [artifact.shipped]
         return [_pin(entry.source(name)) for name in names]
 
@@ -240,14 +271,41 @@ class ModelStore:
             held = self.cache.holds(source.sha256, source.bytes, suffix_of(parse_source(source.source)))
             licence = source.licence or entry.licence
             return FormatStatus(*common, "shipped", source.source, licence, source.bytes, source.sha256, held)
-        lineage = lineage_of(entry, artifact, None if artifact.format == "onnx" else 1)
+        lineage = lineage_of(entry, artifact, None if artifact.format in _ANY_BATCH else 1)
         assert artifact.recipe is not None
         found = find_manifest(self.cache, lineage, tool_versions(tool_names(artifact.recipe)))
         held = found is not None and self.cache.holds(found.sha256, found.bytes, found.suffix)
         missing = [tool for tool in tool_names(artifact.recipe) if tool_versions((tool,)) is None]
-        reason = f"{', '.join(missing)} is not installed" if missing and not held else None
-        size, sha256 = (found.bytes, found.sha256) if found is not None else (None, None)
-        return FormatStatus(*common, "built", lineage.source, entry.licence, size, sha256, held, reason)
+        return FormatStatus(
+            *common,
+            "built",
+            lineage.source,
+            entry.licence,
+            found.bytes if found is not None else None,
+            found.sha256 if found is not None else None,
+            held,
+            f"{', '.join(missing)} is not installed" if missing and not held else None,
+            artifact.recipe,
+            *_calibration_of(entry, artifact, found),
+        )
+
+
+def _file_name(entry: ModelEntry, artifact: ArtifactEntry, made_for: int | None) -> str:
+    """Return a built file's name, for people."""
+    precision = "" if artifact.precision == "fp32" else f"-{artifact.precision}"
+    batch = "" if made_for is None else f"-b{made_for}"
+    return f"{entry.name}{precision}{batch}.{_SUFFIXES[artifact.format]}"
+
+
+def _calibration_of(
+    entry: ModelEntry, artifact: ArtifactEntry, found: Manifest | None
+) -> tuple[str | None, int | None]:
+    """Return the identity and the number of samples that set the scales of a file, or will set them."""
+    if found is not None and found.calibration is not None:
+        return found.calibration.identity, found.calibration.samples
+    if found is not None or entry.calibration is None or not needs_calibration(artifact):
+        return None, None
+    return f"{entry.calibration.dataset}@{entry.calibration.digest}", entry.calibration.samples
 
 
 def _pin(source: SourceFile) -> Pinned:

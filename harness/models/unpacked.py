@@ -1,12 +1,23 @@
-"""The folder of an .mlpackage beside the zip file that the cache knows by its digest."""
+"""The folder of an .mlpackage, or of an OpenVINO IR, beside the zip file that the cache knows by its digest."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from harness.errors import ModelError
 from harness.models.archives import extract_folder, folder_matches, remove_tree
 from harness.models.cache import Cache
+
+
+def unpacked_model(cache: Cache, packed: Path, sha256: str, model_format: str) -> Path:
+    """Return what a runtime opens of a packed model: the folder of a CoreML package, the model.xml of an OpenVINO IR."""
+    if model_format != "openvino":
+        return unpacked_folder(cache, packed, sha256, ".mlpackage")
+    path = unpacked_folder(cache, packed, sha256, ".openvino") / "model.xml"
+    if not path.is_file():
+        raise ModelError(f"The packed OpenVINO model {packed} holds no model.xml.", "Delete it; it is built again.")
+    return path
 
 
 def unpacked_folder(cache: Cache, packed: Path, sha256: str, suffix: str) -> Path:

@@ -3,9 +3,11 @@
 name, title, licence, homepage, note
 [[source]]    name, source, sha256, bytes, and a licence of its own where it differs
 [[input]], [[output]]    role, dtype, shape (0: the batch), in the canonical order
+[calibration] workload, dataset, digest, samples: the data that set the scales of quantised files, prepared as that workload
+              prepares its own; `digest` pins the dataset's content
 [[artifact]]  format, precision, and either `shipped` (a source's name) with the `tensors` of that file by role (without
               them, by position), or `recipe` with `sources` and `parameters`; a TFLite or CoreML recipe is written from
-              the ONNX file
+              the ONNX file, one of harness.models.quantisation from the file that it names
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from typing import Any, TypeVar
 from harness.errors import ModelError, SuiteError, UsageError
 from harness.toml_files import TomlFile, read_toml
 
-FORMATS = ("onnx", "tflite", "coreml")
-PRECISIONS = ("fp32", "fp16", "int8")
+FORMATS = ("onnx", "openvino", "tflite", "coreml")
+PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int8-float-ends", "int4")
 DTYPES = ("float32", "float16", "int64", "int32", "int8", "uint8", "bool")
 WRITERS = {"tflite_writer": "tflite", "coreml_writer": "coreml"}  # recipe -> the format it writes
 _T = TypeVar("_T")
@@ -63,6 +65,16 @@ class ArtifactEntry:
 
 
 @dataclass(frozen=True)
+class CalibrationEntry:
+    """Which data set the scales of a model's quantised files: `samples` of a dataset that is no evaluation data."""
+
+    workload: str  # whose task and parameters prepare the samples
+    dataset: str  # of harness.datasets.catalogue
+    digest: str  # of the whole dataset: the first 16 digits, as its identity has them
+    samples: int
+
+
+@dataclass(frozen=True)
 class ModelEntry:
     """One model of the catalogue."""
 
@@ -75,6 +87,7 @@ class ModelEntry:
     outputs: tuple[Tensor, ...]
     artifacts: tuple[ArtifactEntry, ...]
     note: str = ""
+    calibration: CalibrationEntry | None = None
 
     def source(self, name: str) -> SourceFile:
         """Return a source by its name. Raises ModelError."""
@@ -119,7 +132,7 @@ class _Reader:
         self._document = document
 
     def model(self) -> ModelEntry:
-        keys = ("name", "title", "licence", "homepage", "note", "source", "input", "output", "artifact")
+        keys = ("name", "title", "licence", "homepage", "note", "source", "input", "output", "artifact", "calibration")
         data = self._document.data
         self._document.check_keys((), data, keys)
         sources = tuple(self._source(index, table) for index, table in self._tables("source"))
@@ -136,7 +149,16 @@ class _Reader:
         for index, entry in enumerate(artifacts):
             if (entry.format, entry.precision) in [(e.format, e.precision) for e in artifacts[:index]]:
                 raise self._error("artifact", index, "format", f"{entry.format} {entry.precision} stands here twice.")
-        return ModelEntry(**text, sources=sources, inputs=inputs, outputs=outputs, artifacts=artifacts, note=note)
+        calibration = self._calibration(artifacts)
+        return ModelEntry(
+            **text,
+            sources=sources,
+            inputs=inputs,
+            outputs=outputs,
+            artifacts=artifacts,
+            note=note,
+            calibration=calibration,
+        )
 
     def _source(self, index: int, table: Any) -> SourceFile:
         from harness.models.sources import parse_source
@@ -180,7 +202,7 @@ class _Reader:
             self._choice(key, "shipped", shipped, sources)
             if tensors and set(tensors) != roles:
                 raise self._error(*key, "tensors", f"tensors must name exactly the roles {', '.join(sorted(roles))}.")
-        self._recipe(key, model_format, recipe)
+        self._recipe(key, model_format, precision, recipe)
         used = tuple(self._optional(key, table, "sources", list) or ())
         for name in used:
             self._choice(key, "sources", name, sources)
@@ -188,13 +210,29 @@ class _Reader:
         batch = self._optional(key, table, "batch", int)
         return ArtifactEntry(model_format, precision, shipped, tensors, batch, recipe, used, parameters)
 
-    def _recipe(self, key: tuple[str, int], model_format: str, recipe: str | None) -> None:
+    def _calibration(self, artifacts: tuple[ArtifactEntry, ...]) -> CalibrationEntry | None:
+        from harness.models.quantisation import RECIPES, method
+
+        key, table = ("calibration",), self._optional((), self._document.data, "calibration", dict)
+        if table is None:
+            for index, entry in enumerate(artifacts):
+                if entry.recipe is not None and entry.recipe in RECIPES and method(entry.recipe).calibrated:
+                    raise self._error("artifact", index, "recipe", f"{entry.recipe} needs a [calibration].")
+            return None
+        self._document.check_keys(key, table, ("workload", "dataset", "digest", "samples"))
+        text = {name: self._value(key, table, name, str) for name in ("workload", "dataset", "digest")}
+        if not re.fullmatch("[0-9a-f]{16}", text["digest"]):
+            raise self._document.error((*key, "digest"), "digest must be 16 hexadecimal digits in lower case.")
+        return CalibrationEntry(**text, samples=self._value(key, table, "samples", int))
+
+    def _recipe(self, key: tuple[str, int], model_format: str, precision: str, recipe: str | None) -> None:
+        from harness.models.quantisation import recipes_for
         from harness.models.recipes import NAMES
 
         if recipe is None:
             return
-        fitting = NAMES if model_format == "onnx" else tuple(n for n, f in WRITERS.items() if f == model_format)
-        self._choice(key, "recipe", recipe, fitting)
+        writing = NAMES if model_format == "onnx" else tuple(n for n, f in WRITERS.items() if f == model_format)
+        self._choice(key, "recipe", recipe, (*writing, *recipes_for(model_format, precision)))
 
     def _tables(self, kind: str) -> list[tuple[int, Any]]:
         found = self._document.data.get(kind, [])

@@ -143,7 +143,7 @@ def test_a_damaged_built_file_is_said_and_built_again_to_the_same_bytes(with_sou
     notes: list[str] = []
 
     class Progress:
-        def step(self, what: str, total: int | None) -> Any:
+        def step(self, what: str, total: int | None, unit: str = "bytes") -> Any:
             from contextlib import nullcontext
 
             return nullcontext()

@@ -29,7 +29,7 @@ class Notes:
     def __init__(self) -> None:
         self.notes: list[str] = []
 
-    def step(self, what: str, total: int | None) -> object:
+    def step(self, what: str, total: int | None, unit: str = "bytes") -> object:
         from harness.models.progress import SilentProgress
 
         return SilentProgress().step(what, total)
