@@ -13,6 +13,10 @@ from harness.records import Effective, Latency, Measurement, MeasurementStatus, 
 CHOOSING_TARGETS = frozenset({"auto", "multi", "hetero", "all", "cpu_and_gpu", "cpu_and_ne"})
 # Scenarios whose times hold the wait in a queue of everything at once: no latency can come out of them.
 QUEUE_SCENARIOS = frozenset({"offline"})
+# What we time query by query must have come out as a latency; a throughput alone is not what was asked for.
+LATENCY_SCENARIOS = frozenset({"single_stream", "multi_stream", "duty_cycle", "sustained"})
+# A request for one of these is a promise about the arithmetic; "default" leaves it to the vendor.
+NO_PROMISE = frozenset({"default", "unknown"})
 
 
 def faults(measurement: Measurement, source: Source) -> tuple[str, ...]:
@@ -28,11 +32,14 @@ def faults(measurement: Measurement, source: Source) -> tuple[str, ...]:
             found.append(f"times of the scenario {scenario} are queue times, not latency")
         if measurement.throughput_per_s is None:
             found.append(f"the scenario {scenario} has no throughput")
+    elif source.kind == "measured" and (lacking := _lacking(measurement)) is not None:
+        found.append(lacking)
     elif (
         not _has_latency(latency)
         and measurement.throughput_per_s is None
         and measurement.official is None
         and measurement.cold_start_ms is None
+        and measurement.rate_curve is None
     ):
         found.append("there is neither a latency nor a throughput")
     if measurement.throughput_per_s is not None and measurement.throughput_per_s <= 0:
@@ -47,6 +54,7 @@ def faults(measurement: Measurement, source: Source) -> tuple[str, ...]:
         found.append("an energy of zero or less is no measurement")
     if source.kind == "measured":
         found += _target_faults(measurement.case.target, measurement.effective)
+        found += _precision_faults(measurement)
     return tuple(found)
 
 
@@ -58,6 +66,23 @@ def judged(measurement: Measurement, source: Source) -> tuple[MeasurementStatus,
     if not found:
         return "ok", measurement.reason
     return "invalid", f"Not valid: {'; '.join(found)}."
+
+
+def _lacking(measurement: Measurement) -> str | None:
+    """What a scenario is about and this measurement of it does not have; only what we measured is held to it."""
+    scenario = measurement.case.scenario
+    if scenario == "server" and (measurement.rate_curve is None or not measurement.rate_curve.points):
+        return "the scenario server has no latency at any offered rate"
+    start = measurement.cold_start_ms
+    if scenario == "cold_start" and (start is None or start.first_inference is None):
+        return "the scenario cold_start has no time of a first inference"
+    if scenario == "sustained" and (measurement.over_time is None or not measurement.over_time.slices):
+        return "the scenario sustained has no course over time"
+    if scenario not in LATENCY_SCENARIOS or _has_latency(measurement.latency_ms):
+        return None
+    if measurement.throughput_per_s is None:
+        return "there is neither a latency nor a throughput"
+    return f"the scenario {scenario} has no latency"
 
 
 def _has_latency(latency: Latency | None) -> bool:
@@ -88,3 +113,24 @@ def _target_faults(requested: str, effective: Effective | None) -> list[str]:
     if effective.target.lower() != requested.lower():
         return [f"{requested} was asked for, but {effective.target} ran"]
     return []
+
+
+def _precision_faults(measurement: Measurement) -> list[str]:
+    """What was asked for by name is what must have computed: bf16 or tf32 under the name fp32 is another measurement."""
+    ran = measurement.effective.precision if measurement.effective is not None else None
+    asked = measurement.case.requested_precision
+    if ran is None or asked in NO_PROMISE or ran == asked or _of_the_file(measurement, ran):
+        return []
+    return [f"{asked} was asked for, but {ran} is what ran"]
+
+
+def _of_the_file(measurement: Measurement, ran: str) -> bool:
+    """Whether the file is of the precision that ran: then what was asked for holds for its other layers.
+
+    "int8-float-ends" is an int8 file; a runtime calls what such a file does int8, or mixed.
+    """
+    artifact = (
+        measurement.artifact.precision if measurement.artifact is not None else measurement.case.artifact_precision
+    )
+    kind = artifact.partition("-")[0]
+    return kind not in ("fp32", "unknown") and ran in (artifact, kind, "mixed")

@@ -139,19 +139,9 @@ def _unlike(good: Sequence[Outcome]) -> str | None:
 
 
 def _judge(measurement: Measurement, source: Source) -> Measurement:
-    """Hold the measurement to what was asked for, and to the house's one validity rule."""
-    effective = measurement.effective
-    asked = measurement.case.requested_precision
-    ran = effective.precision if effective is not None else None
-    if asked != "default" and ran is not None and ran != asked and not _quantised(measurement, ran):
-        return replace(measurement, status="invalid", reason=f"Asked for {asked}, but {ran} is what ran.")
+    """Hold the measurement to the house's one validity rule."""
     status, reason = judged(measurement, source)
     return replace(measurement, status=status, reason=reason)
-
-
-def _quantised(measurement: Measurement, ran: str) -> bool:
-    """Whether the file itself is of the precision that ran, which then is what "fp32 for the rest" comes to."""
-    return measurement.artifact is not None and measurement.artifact.precision == ran != "fp32"
 
 
 def _effective(planned: PlannedCase, good: Sequence[Outcome], placements: Sequence[Outcome]) -> Effective:

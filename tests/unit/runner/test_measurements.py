@@ -90,9 +90,9 @@ def test_offline_has_throughput_and_no_latency() -> None:
 @pytest.mark.parametrize(
     ("case", "report", "reason"),
     [
-        (planned(), {"precision": "bf16"}, "Asked for fp32, but bf16 is what ran."),
+        (planned(), {"precision": "bf16"}, "Not valid: fp32 was asked for, but bf16 is what ran."),
         (planned(), {"target": "other"}, "Not valid: "),
-        (planned(precision="bf16"), {}, "Asked for bf16, but fp32 is what ran."),
+        (planned(precision="bf16"), {}, "Not valid: bf16 was asked for, but fp32 is what ran."),
     ],
 )
 def test_what_ran_otherwise_than_asked_is_invalid(case: PlannedCase, report: dict[str, str], reason: str) -> None:
