@@ -257,7 +257,7 @@ class CaseBuilder:
     ) -> Job:
         group = intent.group
         limits = ("duration_s", "warmup_s", "min_queries", "max_queries", "limit_s")
-        scenario: dict[str, Any] = {name: getattr(group, name) for name in limits}
+        scenario: dict[str, Any] = {**{name: getattr(group, name) for name in limits}, **intent.parameters}
         if intent.slots is not None:
             scenario["slots"] = intent.slots
         options: dict[str, Any] = {
@@ -313,6 +313,7 @@ def case_of(intent: Intent, model: ModelFile | None, dataset: str | None) -> Cas
         target=intent.target,
         compute_unit=compute_unit_of(intent.target, intent.device_index),
         scenario=intent.scenario,
+        scenario_parameters=dict(intent.parameters),
         batch=intent.batch,
         streams=intent.slots,
         threads=intent.threads,

@@ -5,12 +5,16 @@ What cannot run here stays in the list with its reason: a gap must be seen to be
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
 
 import backends
 from harness.errors import UsageError
 from harness.suites.definition import AVAILABLE, LIMITS, RUNTIME_DEFAULT, Group, Suite, Threads
+from harness.suites.parameters import filled
 from harness.workloads.definition import Workload
 
 CPU_TARGETS = ("cpu", "cpu_only", "cpu_builtin", "cpu_reference")
@@ -68,6 +72,7 @@ class Intent:
     group: Group
     accuracy: bool = False
     placement: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # Case.scenario_parameters
     status: str | None = None  # unsupported, skipped
     reason: str | None = None
 
@@ -106,7 +111,7 @@ def expand(
                 for intent in _combinations(group, workloads[name], backend, target, selection, processors):
                     key = (
                         name, backend, target, intent.scenario, intent.precision, intent.artifact_precision,
-                        intent.batch, intent.threads, intent.slots,
+                        intent.batch, intent.threads, intent.slots, json.dumps(intent.parameters, sort_keys=True),
                     )  # fmt: skip
                     if key in cases:
                         continue
@@ -127,7 +132,7 @@ def expand(
 
 def _check(suite: Suite, selection: Selection, known: Mapping[str, tuple[str, ...]]) -> None:
     for name, (low, high) in LIMITS.items():
-        value = getattr(selection, name)
+        value = getattr(selection, name, None)
         if value is not None and not low <= value <= high:  # not a number and infinity are not within either
             raise UsageError(f"--{name.removesuffix('_s')} cannot be {value}.", f"It is from {low:g} to {high:g}.")
     named = {name: None for group in suite.groups for name in group.workloads}
@@ -168,39 +173,44 @@ def _places(group: Group, selection: Selection, known: Mapping[str, tuple[str, .
 def _combinations(
     group: Group, workload: Workload, backend: str, target: str, selection: Selection, processors: int
 ) -> Iterator[Intent]:
-    for precision in group.precisions:
-        for batch in group.batches:
-            for threads in group.threads if target in CPU_TARGETS else (RUNTIME_DEFAULT,):
-                status, reason = None, None
-                count = _threads(threads, processors)
-                if group.scenario not in workload.scenarios:
-                    status = "unsupported"
-                    reason = (
-                        f"{workload.name} allows {' and '.join(workload.scenarios)} only: {workload.note or ''}".rstrip(
-                            ": "
-                        )
-                    )
-                elif batch > 1 and "offline" not in workload.scenarios:
-                    status = "unsupported"
-                    reason = f"{workload.name} has no batches: {workload.note or 'it allows one sample at a time'}"
-                elif count is not None and count > processors and selection.threads is None:
-                    status = "skipped"
-                    reason = f"{count} threads on {processors} available processors would measure the waiting"
-                yield Intent(
-                    workload=workload,
-                    backend=backend,
-                    target=target,
-                    scenario=group.scenario,
-                    precision=precision,
-                    artifact_precision=group.artifact_precision,
-                    batch=batch,
-                    threads=count,
-                    slots=group.slots,
-                    device_index=selection.device_index,
-                    group=group,
-                    status=status,
-                    reason=reason,
-                )
+    allowed_threads = group.threads if target in CPU_TARGETS else (RUNTIME_DEFAULT,)
+    swept = product(
+        group.artifact_precisions, group.precisions, group.batches, allowed_threads, group.slots, group.parameters
+    )
+    for artifact_precision, precision, batch, threads, slots, parameters in swept:
+        count = _threads(threads, processors)
+        status, reason = _hindrance(group, workload, batch, count, selection, processors)
+        yield Intent(
+            workload=workload,
+            backend=backend,
+            target=target,
+            scenario=group.scenario,
+            precision=precision,
+            artifact_precision=artifact_precision,
+            batch=batch,
+            threads=count,
+            slots=slots,
+            device_index=selection.device_index,
+            group=group,
+            parameters=filled(group.scenario, parameters, workload.latency_limit_ms),
+            status=status,
+            reason=reason,
+        )
+
+
+def _hindrance(
+    group: Group, workload: Workload, batch: int, threads: int | None, selection: Selection, processors: int
+) -> tuple[str | None, str | None]:
+    """Return the status and the reason of what cannot run anywhere; None and None where nothing speaks against it."""
+    if group.scenario not in workload.scenarios:
+        allowed = " and ".join(workload.scenarios)
+        return "unsupported", f"{workload.name} allows {allowed} only: {workload.note or ''}".rstrip(": ")
+    if batch > 1 and "offline" not in workload.scenarios:
+        why = workload.note or "it allows one sample at a time"
+        return "unsupported", f"{workload.name} has no batches: {why}"
+    if threads is not None and threads > processors and selection.threads is None:
+        return "skipped", f"{threads} threads on {processors} available processors would measure the waiting"
+    return None, None
 
 
 def _threads(asked: Threads, processors: int) -> int | None:

@@ -49,7 +49,7 @@ def suite_for_model(path: Path) -> Suite:
             targets=targets,
             # A quantised or fp16 file is not to be run in fp32: what the runtime makes of it is stored as such.
             precisions=("fp32" if precision == "fp32" else RUNTIME_DEFAULT,),
-            artifact_precision=precision,
+            artifact_precisions=(precision,),
             duration_s=5.0,
             warmup_s=1.0,
             min_queries=queries,

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backends import BACKENDS
 from harness.canonical import digest_of
 from harness.errors import UsageError
-from harness.suites.definition import AVAILABLE, LIMITS, RUNTIME_DEFAULT, Group, Suite, Targets, Threads
+from harness.suites.definition import (
+    AVAILABLE,
+    FIXED_SCENARIOS,
+    LIMITS,
+    RUNTIME_DEFAULT,
+    SLOT_SCENARIOS,
+    Group,
+    Suite,
+    Targets,
+    Threads,
+)
+from harness.suites.parameters import PARAMETERS, scenario_parameters
+from harness.suites.values import Key, number, several, strings, sweep, text, truth, whole, wholes, within, words
 from harness.toml_files import TomlFile, read_toml
+from harness.workloads.definition import SCENARIOS
 
 if TYPE_CHECKING:
     from harness.workloads.definition import Workload
 
-Key = tuple[str | int, ...]
-
 SUITE_KEYS = (
-    "name", "version", "title", "seed", "trials", "timeout_s", "accuracy_timeout_s", "placement", "energy_s",
-    "energy_idle_s", "accuracy", "targets", "measure", "workload",
+    "name", "version", "title", "seed", "trials", "max_trials", "half_width", "looks", "budget_s", "timeout_s",
+    "accuracy_timeout_s", "placement", "energy_s", "energy_idle_s", "accuracy", "targets", "measure", "workload",
 )  # fmt: skip
 GROUP_KEYS = (
-    "scenario", "workloads", "targets", "precisions", "artifact_precision", "batches", "threads", "slots", "duration_s",
-    "warmup_s", "min_queries", "max_queries", "limit_s", "trials",
+    "scenario", "workloads", "targets", "precisions", "artifact_precisions", "artifact_precision", "batches", "threads",
+    "slots", *dict.fromkeys(name for keys in PARAMETERS.values() for name in keys), "warmup_s", "min_queries",
+    "max_queries", "limit_s", "trials", "max_trials", "half_width", "looks",
 )  # fmt: skip
-SCENARIOS = ("single_stream", "offline")
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "int8", RUNTIME_DEFAULT)
+ARTIFACT_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int8-float-ends", "int4")
 TRIALS = (int(LIMITS["trials"][0]), int(LIMITS["trials"][1]))
-TEXT_CHARACTERS = 200
-ARTIFACT_PRECISIONS = ("fp32", "fp16", "int8")
+MOST_SLOTS = 1024
+# What says how often a case is repeated; a group takes from the suite what it does not say itself.
+SAMPLING_KEYS = ("trials", "max_trials", "half_width", "looks")
 
 
 def suite_names() -> tuple[str, ...]:
@@ -61,29 +76,31 @@ def suite_from(document: TomlFile) -> Suite:
     own = _own_workloads(document, data.get("workload", []))
     known = (*_catalogue(), *own)
     targets = _targets(document, ("targets",), data["targets"]) if "targets" in data else None
-    trials = _whole(document, ("trials",), data.get("trials", 1), *TRIALS)
+    sampled = _sampling(document, (), data, Group("", (), {}))
     tables = data.get("measure", [])
     if not isinstance(tables, list) or not tables:
         raise document.error(("measure",), "a suite needs at least one [[measure]] table.")
     groups = tuple(
-        _group(document, ("measure", position), table, known, targets, trials) for position, table in enumerate(tables)
+        _group(document, ("measure", position), table, known, targets, sampled) for position, table in enumerate(tables)
     )
-    placement = data.get("placement", False)
-    if not isinstance(placement, bool):
-        raise document.error(("placement",), f"placement cannot be {placement!r}.", ("true", "false"))
+
+    def seconds(name: str, default: float, low: float, high: float) -> float:
+        return number(document, (name,), data.get(name, default), low, high)
+
     return Suite(
-        name=_text(document, ("name",), data.get("name")),
-        version=_text(document, ("version",), data.get("version")),
-        title=_text(document, ("title",), data.get("title", data.get("name"))),
+        name=text(document, ("name",), data.get("name")),
+        version=text(document, ("version",), data.get("version")),
+        title=text(document, ("title",), data.get("title", data.get("name"))),
         digest=digest_of(data),
         groups=groups,
-        accuracy=_words(document, ("accuracy",), data.get("accuracy", []), known, empty=True),
-        accuracy_timeout_s=_number(document, ("accuracy_timeout_s",), data.get("accuracy_timeout_s", 600), 1, 86_400),
-        placement=placement,
-        energy_s=_number(document, ("energy_s",), data.get("energy_s", 10), 0.1, 86_400),
-        energy_idle_s=_number(document, ("energy_idle_s",), data.get("energy_idle_s", 30), 0, 3_600),
-        timeout_s=_number(document, ("timeout_s",), data.get("timeout_s", 120), 1, 86_400),
-        seed=_whole(document, ("seed",), data.get("seed", 1), 0, 2**32 - 1),
+        accuracy=words(document, ("accuracy",), data.get("accuracy", []), known, empty=True),
+        accuracy_timeout_s=seconds("accuracy_timeout_s", 600, 1, 86_400),
+        placement=truth(document, ("placement",), data.get("placement", False)),
+        energy_s=seconds("energy_s", 10, 0.1, 86_400),
+        energy_idle_s=seconds("energy_idle_s", 30, 0, 3_600),
+        timeout_s=seconds("timeout_s", 120, 1, 86_400),
+        seed=whole(document, ("seed",), data.get("seed", 1), 0, 2**32 - 1),
+        budget_s=seconds("budget_s", 0, *LIMITS["budget_s"]) if "budget_s" in data else None,
         workloads=own,
     )
 
@@ -111,7 +128,7 @@ def _own_workloads(document: TomlFile, tables: Any) -> dict[str, Workload]:
 
 
 def _group(
-    document: TomlFile, key: Key, table: Any, known: tuple[str, ...], targets: Targets | None, trials: int
+    document: TomlFile, key: Key, table: Any, known: tuple[str, ...], targets: Targets | None, sampled: Group
 ) -> Group:
     document.check_keys(key, table, GROUP_KEYS)
     if "targets" in table:
@@ -122,35 +139,94 @@ def _group(
     if scenario not in SCENARIOS:
         where = (*key, "scenario") if "scenario" in table else key
         raise document.error(where, f"there is no scenario {scenario!r}.", SCENARIOS)
-    if "slots" in table and scenario != "offline":
-        raise document.error((*key, "slots"), "slots belong to the scenario offline only.")
+    if "slots" in table and scenario not in SLOT_SCENARIOS:
+        spelled = ", ".join(SLOT_SCENARIOS)
+        raise document.error((*key, "slots"), f"slots belong to the scenarios {spelled} only.")
+    parameters = scenario_parameters(document, key, scenario, table)
 
-    def number(name: str, default: float, low: float, high: float) -> float:
-        return _number(document, (*key, name), table.get(name, default), low, high)
+    def seconds(name: str, default: float, low: float, high: float) -> float:
+        return number(document, (*key, name), table.get(name, default), low, high)
 
-    def whole(name: str, default: int, low: int, high: int) -> int:
-        return _whole(document, (*key, name), table.get(name, default), low, high)
+    def queries(name: str, default: int, high: int) -> int:
+        return whole(document, (*key, name), table.get(name, default), 1, high)
 
-    precision = table.get("artifact_precision", "fp32")
-    if precision not in ARTIFACT_PRECISIONS:
-        what = f"there is no artifact precision {precision!r}."
-        raise document.error((*key, "artifact_precision"), what, ARTIFACT_PRECISIONS)
-    return Group(
+    if scenario == "sustained":  # the window's length is the scenario's own parameter there
+        duration_s = max(float(one["duration_s"]) for one in parameters)
+    else:
+        duration_s = seconds("duration_s", 5.0, *LIMITS["duration_s"])
+    group = Group(
         scenario=scenario,
-        workloads=_words(document, (*key, "workloads"), table.get("workloads"), known),
+        workloads=words(document, (*key, "workloads"), table.get("workloads"), known),
         targets=targets,
-        precisions=_words(document, (*key, "precisions"), table.get("precisions", ["fp32"]), PRECISIONS),
-        artifact_precision=precision,
-        batches=_list(document, (*key, "batches"), table.get("batches", [1]), _batch),
-        threads=_list(document, (*key, "threads"), table.get("threads", [AVAILABLE]), _threads),
-        slots=whole("slots", 1, 1, 1024) if "slots" in table else None,
-        duration_s=number("duration_s", 5.0, *LIMITS["duration_s"]),
-        warmup_s=number("warmup_s", 1.0, *LIMITS["warmup_s"]),
-        min_queries=whole("min_queries", 100, 1, 1_000_000),
-        max_queries=whole("max_queries", 1_000_000, 1, 10_000_000),
-        limit_s=number("limit_s", 60.0, 0.01, 86_400),
-        trials=whole("trials", trials, *TRIALS),
+        precisions=words(document, (*key, "precisions"), table.get("precisions", ["fp32"]), PRECISIONS),
+        artifact_precisions=_artifact_precisions(document, key, table),
+        batches=several(document, (*key, "batches"), table.get("batches", [1]), _batch),
+        threads=several(document, (*key, "threads"), table.get("threads", [AVAILABLE]), _threads),
+        slots=_slots(document, (*key, "slots"), table["slots"]) if "slots" in table else (None,),
+        parameters=parameters,
+        duration_s=duration_s,
+        warmup_s=seconds("warmup_s", 1.0, *LIMITS["warmup_s"]),
+        min_queries=queries("min_queries", 100, 1_000_000),
+        max_queries=queries("max_queries", 1_000_000, 10_000_000),
+        limit_s=seconds("limit_s", max(60.0, duration_s) if scenario == "sustained" else 60.0, 0.01, 86_400),
     )
+    return _sampled(document, key, table, group, sampled)
+
+
+def _sampled(document: TomlFile, key: Key, table: Mapping[str, Any], group: Group, suite: Group) -> Group:
+    """Return the group with how often its cases are repeated: what it says itself, else what the suite says."""
+    asked = {name: table[name] for name in ("max_trials", "looks", "half_width") if name in table}
+    if group.scenario in FIXED_SCENARIOS:
+        if asked:
+            what = f"the scenario {group.scenario} has a fixed number of trials; {next(iter(asked))} is not for it."
+            raise document.error((*key, next(iter(asked))), what)
+        trials = whole(document, (*key, "trials"), table.get("trials", 1), *TRIALS)
+        return replace(group, trials=trials)
+    if "trials" in table and "max_trials" not in table:  # a number of its own, and no room left to it
+        suite = replace(suite, max_trials=None, looks=())
+    own = {name: getattr(suite, name) for name in SAMPLING_KEYS}
+    return _sampling(document, key, table, replace(group, **own))
+
+
+def _sampling(document: TomlFile, key: Key, table: Mapping[str, Any], default: Group) -> Group:
+    """Return `default` with what `table` says about trials. Raises SuiteError where the numbers do not fit together."""
+    trials = whole(document, (*key, "trials"), table.get("trials", default.trials), *TRIALS)
+    most = default.max_trials
+    if "max_trials" in table:
+        most = whole(document, (*key, "max_trials"), table["max_trials"], trials, TRIALS[1])
+    width = number(document, (*key, "half_width"), table.get("half_width", default.half_width), *LIMITS["half_width"])
+    looks = default.looks
+    if "looks" in table:
+        looks = several(document, (*key, "looks"), table["looks"], wholes("looks", *TRIALS))
+        ends = (trials, max(trials, most or 0))
+        if (looks[0], looks[-1]) != ends or any(later <= earlier for earlier, later in pairwise(looks)):
+            what = f"looks must rise from trials to max_trials, which are {ends[0]} and {ends[1]}."
+            raise document.error((*key, "looks"), what)
+    elif "trials" in table or "max_trials" in table:
+        looks = ()
+    return replace(default, trials=trials, max_trials=most, half_width=width, looks=looks)
+
+
+def _artifact_precisions(document: TomlFile, key: Key, table: Mapping[str, Any]) -> tuple[str, ...]:
+    one, many = "artifact_precision", "artifact_precisions"
+    if one in table and many in table:
+        raise document.error((*key, one), f"say either {one} or {many}, not both.")
+    if one not in table:
+        return words(document, (*key, many), table.get(many, ["fp32"]), ARTIFACT_PRECISIONS)
+    if table[one] not in ARTIFACT_PRECISIONS:
+        raise document.error((*key, one), f"there is no artifact precision {table[one]!r}.", ARTIFACT_PRECISIONS)
+    return (table[one],)
+
+
+def _slots(document: TomlFile, key: Key, value: Any) -> tuple[int | None, ...]:
+    """Return the numbers of requests in flight; the word "default" is what the runtime would choose."""
+
+    def valid(item: Any) -> str | None:
+        wrong = wholes("slots", 1, MOST_SLOTS)(item)
+        return f'{wrong[:-1]} or "{RUNTIME_DEFAULT}".' if wrong and item != RUNTIME_DEFAULT else None
+
+    found = sweep(document, key, value, valid)
+    return tuple(None if item == RUNTIME_DEFAULT else int(item) for item in found)
 
 
 def _targets(document: TomlFile, key: Key, table: Any) -> Targets:
@@ -162,7 +238,7 @@ def _targets(document: TomlFile, key: Key, table: Any) -> Targets:
     found = {}
     for backend, names in table.items():
         made = backends.create(backend)
-        spelled = _strings(document, (*key, backend), names)
+        spelled = strings(document, (*key, backend), names)
         for name in spelled:
             if made.target_named(name) is None:
                 raise document.error((*key, backend), f"{backend} has no target {name!r}.", made.targets())
@@ -170,70 +246,18 @@ def _targets(document: TomlFile, key: Key, table: Any) -> Targets:
     return found
 
 
-def _strings(document: TomlFile, key: Key, value: Any, empty: bool = False) -> tuple[str, ...]:
-    if not isinstance(value, list) or not (value or empty) or not all(isinstance(item, str) for item in value):
-        raise document.error(key, f"{key[-1]} must be a list of texts{'' if empty else ' that is not empty'}.")
-    return tuple(dict.fromkeys(value))
-
-
-def _words(document: TomlFile, key: Key, value: Any, allowed: tuple[str, ...], empty: bool = False) -> tuple[str, ...]:
-    spelled = _strings(document, key, value, empty)
-    for name in spelled:
-        if name not in allowed:
-            raise document.error(key, f"{name!r} is not known in {key[-1]}.", allowed)
-    return spelled
-
-
-def _list(document: TomlFile, key: Key, value: Any, valid: Callable[[Any], str | None]) -> tuple[Any, ...]:
-    if not isinstance(value, list) or not value:
-        raise document.error(key, f"{key[-1]} must be a list that is not empty.")
-    for item in value:
-        wrong = valid(item)
-        if wrong:
-            raise document.error(key, wrong)
-    return tuple(dict.fromkeys(value))
-
-
-def _within(name: str, value: float) -> bool:
-    low, high = LIMITS[name]
-    return low <= value <= high
-
-
 def _batch(value: Any) -> str | None:
-    good = isinstance(value, int) and not isinstance(value, bool) and _within("batch", value)
+    good = isinstance(value, int) and not isinstance(value, bool) and within("batch", value)
     return None if good else f"a batch must be a whole number from 1 to 65536, not {value!r}."
 
 
 def _threads(value: Threads) -> str | None:
     if value in (AVAILABLE, RUNTIME_DEFAULT):
         return None
-    good = isinstance(value, int) and not isinstance(value, bool) and _within("threads", value)
+    good = isinstance(value, int) and not isinstance(value, bool) and within("threads", value)
     return (
         None if good else f'threads must be a whole number from 1, "{AVAILABLE}" or "{RUNTIME_DEFAULT}", not {value!r}.'
     )
-
-
-def _text(document: TomlFile, key: Key, value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise document.error(key, f"{key[-1]} must be a text that is not empty.")
-    if not value.isprintable() or len(value) > TEXT_CHARACTERS:
-        raise document.error(
-            key, f"{key[-1]} must be one line of at most {TEXT_CHARACTERS} characters without control characters."
-        )
-    return value
-
-
-def _whole(document: TomlFile, key: Key, value: Any, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise document.error(key, f"{key[-1]} must be a whole number from {low} to {high}, not {value!r}.")
-    return value
-
-
-def _number(document: TomlFile, key: Key, value: Any, low: float, high: float) -> float:
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
-    if not good:
-        raise document.error(key, f"{key[-1]} must be a number from {low:g} to {high:g}, not {value!r}.")
-    return float(value)
 
 
 def known_workloads(suite: Suite) -> Mapping[str, Workload]:

@@ -11,6 +11,7 @@ latency_samples = "photos"                    # "dataset", "random", or a datase
 scenarios = ["single_stream", "offline"]
 metric = "top1"
 quality_target = 0.99                         # share of the fp32 reference that must be kept
+latency_limit_ms = 15.0                       # what p99 must keep under load, for the server scenario
 parameters = { size = 224, resize = 256, mean = 127.0, std = 128.0 }
 """
 
@@ -33,11 +34,14 @@ from harness.toml_files import TomlFile, read_toml
 if TYPE_CHECKING:
     from harness.models.user_model import UserModel
 
-SCENARIOS = ("single_stream", "offline")
+SCENARIOS = ("single_stream", "offline", "multi_stream", "server", "duty_cycle", "sustained", "cold_start")
+# One request after another, so that a state can go on from call to call.
+STREAM_SCENARIOS = ("single_stream", "duty_cycle", "sustained", "cold_start")
+LATENCY_LIMITS_MS = (0.001, 3_600_000.0)
 FORMATS = ("onnx", "openvino", "tflite", "coreml")
 KEYS = (
     "name", "title", "family", "task", "model", "dataset", "latency_samples", "scenarios", "metric", "quality_target",
-    "parameters", "energy", "note", "accuracy_reason",
+    "latency_limit_ms", "parameters", "energy", "note", "accuracy_reason",
 )  # fmt: skip
 LATENCY_SOURCES = ("dataset", "random")
 
@@ -62,6 +66,7 @@ class Workload:
     energy: bool = True  # False: the network's data are not natural, and its power not to be compared
     note: str | None = None
     accuracy_reason: str | None = None  # why accuracy is not measured, where it is not
+    latency_limit_ms: float | None = None  # what p99 must keep under the server's load; None: no limit is known
     tensors: Mapping[str, str] = field(default_factory=dict)  # role -> tensor of the user's own model file
 
 
@@ -109,6 +114,7 @@ def workload_from_table(
         metric=metric,
         parameters=parameters,
         quality_target=_share(table.get("quality_target"), document, (*key, "quality_target")),
+        latency_limit_ms=_limit(table.get("latency_limit_ms"), document, (*key, "latency_limit_ms")),
         energy=_flag(table, "energy", document, key),
         note=_optional_text(table, "note", document, key),
         accuracy_reason=_optional_text(table, "accuracy_reason", document, key),
@@ -197,7 +203,7 @@ def _latency_samples(
 
 def _scenarios(value: Any, stream: bool, document: TomlFile, key: Key) -> tuple[str, ...]:
     """A stream, whose state goes on from call to call, has no several requests at once."""
-    allowed = SCENARIOS[:1] if stream else SCENARIOS
+    allowed = STREAM_SCENARIOS if stream else SCENARIOS
     value = list(allowed) if value is None else value
     if not isinstance(value, list) or not value:
         raise document.error(key, "scenarios must be a list that is not empty.", allowed)
@@ -213,6 +219,15 @@ def _share(value: Any, document: TomlFile, key: Key) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value <= 1.0:
         raise document.error(key, f"must be a number above 0 and at most 1, such as 0.99, not {value!r}.")
+    return float(value)
+
+
+def _limit(value: Any, document: TomlFile, key: Key) -> float | None:
+    if value is None:
+        return None
+    low, high = LATENCY_LIMITS_MS
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+        raise document.error(key, f"latency_limit_ms must be a number from {low:g} to {high:g}, not {value!r}.")
     return float(value)
 
 

@@ -14,7 +14,7 @@ from harness.records import Artifact
 from harness.tasks import create
 from harness.tasks.metrics import METRICS
 from harness.toml_files import read_toml
-from harness.workloads.definition import Workload, load_workloads, workload_from_table
+from harness.workloads.definition import SCENARIOS, Workload, load_workloads, workload_from_table
 from harness.workloads.preparation import fit_ports, random_parameters, task_parameters
 
 
@@ -55,7 +55,7 @@ def test_the_two_resnets_are_one_family_under_two_names() -> None:
 
 
 def test_a_stream_has_no_batch() -> None:
-    assert load_workloads()["silero-vad"].scenarios == ("single_stream",)
+    assert load_workloads()["silero-vad"].scenarios == ("single_stream", "duty_cycle", "sustained", "cold_start")
 
 
 OWN = """
@@ -84,7 +84,7 @@ def test_a_users_own_workload_needs_no_code(tmp_path: Path) -> None:
 def test_the_least_that_is_needed(tmp_path: Path) -> None:
     workload = read(tmp_path, '[[workload]]\nname = "x"\ntask = "image_classification"\nmodel = "efficientnet-lite0"\n')
     assert workload.dataset is None and workload.latency_samples == "random"
-    assert workload.scenarios == ("single_stream", "offline")
+    assert workload.scenarios == SCENARIOS and workload.latency_limit_ms is None
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_wrong_table_is_answered_with_line_and_what_is_allowed(
 
 def test_an_own_stream_has_no_offline_scenario(tmp_path: Path) -> None:
     stream = '[[workload]]\nname = "x"\ntask = "voice_activity"\nmodel = "silero-vad"\n'
-    assert read(tmp_path, stream).scenarios == ("single_stream",)
+    assert read(tmp_path, stream).scenarios == ("single_stream", "duty_cycle", "sustained", "cold_start")
     with pytest.raises(SuiteError, match=r"line 5: this task has no scenario 'offline'.*Allowed: single_stream"):
         read(tmp_path, stream + 'scenarios = ["single_stream", "offline"]\n')
 
