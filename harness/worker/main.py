@@ -50,6 +50,10 @@ def _run(job: Any, process_ms: float | None) -> dict[str, Any]:
         from harness.worker.placement import run_placement
 
         return run_placement(job)
+    if job.kind == "self":
+        from harness.worker.self_cost import run_self_cost
+
+        return run_self_cost(job)
     if job.kind == "probe":
         from harness.worker.probing import run_probe
 
