@@ -8,14 +8,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from harness.datasets.catalogue import DATASETS, PREFERABLE
+from harness.datasets.catalogue import CALIBRATION, DATASETS, PREFERABLE
 from harness.datasets.definition import Dataset, subset
 from harness.datasets.specification import DatasetSpec
 from harness.errors import ModelError
 from harness.models.progress import Progress
 from harness.tasks.base import Sample
 
-__all__ = ["Dataset", "DatasetSpec", "LatencyPool", "latency_samples", "open_dataset"]
+__all__ = ["Dataset", "DatasetSpec", "LatencyPool", "latency_samples", "open_calibration", "open_dataset"]
 
 POOL_SIZE = 32
 
@@ -80,9 +80,19 @@ def open_dataset(
         return open_imagenet(configured.get(PREFERABLE[name]), spec.limit, cache)
     if name not in DATASETS:
         raise ModelError(f"There is no dataset {name!r}.", f"Known are {', '.join(DATASETS)}.")
-    module, _, function = DATASETS[name].partition(":")
-    opener = cast(Callable[..., Dataset], getattr(import_module(module), function))
-    return subset(opener(cache, offline, progress), spec.limit)
+    return subset(_opener(DATASETS[name])(cache, offline, progress), spec.limit)
+
+
+def open_calibration(name: str, *, cache: Path, offline: bool = False, progress: Progress | None = None) -> Dataset:
+    """Return calibration data, fetched or made where the cache lacks them. Raises ModelError."""
+    if name not in CALIBRATION:
+        raise ModelError(f"There are no calibration data {name!r}.", f"Known are {', '.join(CALIBRATION)}.")
+    return _opener(CALIBRATION[name])(cache, offline, progress)
+
+
+def _opener(where: str) -> Callable[..., Dataset]:
+    module, _, function = where.partition(":")
+    return cast(Callable[..., Dataset], getattr(import_module(module), function))
 
 
 def latency_samples(

@@ -28,4 +28,13 @@ TASKS_OF: Mapping[str, tuple[str, ...]] = {
 UNLABELLED = ("photos",)
 OWN_FOLDER_TASKS = ("image_classification", "sentence_embedding")  # classes; texts by a table of labels
 
+# Data that set the scales of quantised models. They have no labels, are no evaluation data, and share nothing with any.
+CALIBRATION: Mapping[str, str] = {
+    "stamps-unlabelled": "harness.datasets.stamps_unlabelled:open_unlabelled",
+    "more-faces": "harness.datasets.more_faces:open_more_faces",
+    "more-notes": "harness.datasets.more_notes:open_more_notes",
+    "more-voices": "harness.datasets.more_voices:open_more_voices",
+    "rated-snippets": "harness.datasets.rated_snippets:open_snippets",
+}
+
 PREFERABLE: Mapping[str, str] = {"imagenet-val": "imagenet"}  # dataset -> its key in [datasets] of config.toml

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ class Dataset:
     source: str | None = None
     note: str | None = None  # what a number on this data does not mean
     files: Mapping[str, str] | None = None  # absolute path -> SHA-256, for synchronising to another machine
+    decode: Callable[[Sample], Any] | None = None  # of samples that are made when read; None: the task reads them
 
     @property
     def identity(self) -> str:

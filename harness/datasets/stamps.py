@@ -69,6 +69,11 @@ def open_stamps(cache: Path, offline: bool, progress: Progress | None = None) ->
     )
 
 
+def labelled_stamps() -> dict[str, str]:
+    """Return the SHA-256 of each labelled picture, by its stamp's name."""
+    return {row["stamp"]: row["sha256"] for row in _rows()}
+
+
 def _rows() -> list[dict[str, str]]:
     text = (files("harness.datasets") / "stamps-imagenet-labels.tsv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines(), delimiter="\t"))

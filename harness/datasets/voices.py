@@ -79,20 +79,20 @@ def open_voices(cache: Path, offline: bool = False, progress: Progress | None = 
             unpack_package(MUSIC_PACKAGE, Path(second), NAME, offline, progress)
             for name, sha256 in SPEECH.items():
                 pcm = _pinned(Path(first) / "root" / SPEECH_FOLDER / f"{name}.wav", sha256)
-                _write(folder / f"speech-{name}.wav", doubled(pcm[: LONGEST_S * SOURCE_RATE_HZ]))
+                write_recording(folder / f"speech-{name}.wav", doubled(pcm[: LONGEST_S * SOURCE_RATE_HZ]))
             for name, sha256 in MUSIC.items():
                 pcm = _pinned(Path(second) / "root" / MUSIC_FOLDER / f"{name}.wav", sha256)
                 for second_from in MUSIC_FROM_S:
                     start = second_from * SOURCE_RATE_HZ
                     cut = pcm[start : start + LONGEST_S * SOURCE_RATE_HZ]
-                    _write(folder / f"music-{name}-{second_from}.wav", doubled(cut))
+                    write_recording(folder / f"music-{name}-{second_from}.wav", doubled(cut))
             for number in range(NOISES):
-                _write(folder / f"noise-{number}.wav", noise(number))
+                write_recording(folder / f"noise-{number}.wav", noise(number))
 
     folder, hashes = kept_folder(cache, NAME, make)
     samples: list[Sample] = []
     for name in sorted(hashes):
-        samples += _frames(folder / name)
+        samples += frames_of(folder / name)
     absolute = {str(folder / name): sha256 for name, sha256 in hashes.items()}
     return Dataset(
         name=NAME,
@@ -122,10 +122,10 @@ def doubled(pcm: Pcm) -> Pcm:
     return np.asarray(result.clip(-32768, 32767).astype(np.int16))
 
 
-def noise(number: int) -> Pcm:
+def noise(number: int, loudness: int | None = None) -> Pcm:
     """Return three seconds of noise: even numbers white, odd ones dull (a running sum of eight), in rising loudness."""
     random = np.random.RandomState(SEED + number)
-    loudness = 200 * (1 + number)
+    loudness = 200 * (1 + number) if loudness is None else loudness
     white = random.randint(-loudness, loudness + 1, size=LONGEST_S * RATE_HZ + 8).astype(np.int64)
     if number % 2:
         total = np.cumsum(white)
@@ -133,7 +133,7 @@ def noise(number: int) -> Pcm:
     return np.asarray(white[: LONGEST_S * RATE_HZ].astype(np.int16))
 
 
-def _frames(path: Path) -> list[Sample]:
+def frames_of(path: Path) -> list[Sample]:
     """Cut a recording into whole frames of 512 samples; each goes on with the one before."""
     count = (path.stat().st_size - 44) // 2 // NEW
     return [
@@ -156,5 +156,6 @@ def _pinned(path: Path, sha256: str) -> Pcm:
     return read_pcm(str(path), SOURCE_RATE_HZ)
 
 
-def _write(path: Path, pcm: Pcm) -> None:
+def write_recording(path: Path, pcm: Pcm) -> None:
+    """Write a recording as a WAV file of 16 kHz."""
     path.write_bytes(wave_bytes(pcm, RATE_HZ))

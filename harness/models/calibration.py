@@ -6,13 +6,13 @@ by onnxruntime sample after sample, so that a quantised file is calibrated on st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.artifacts import ModelFile
-from harness.datasets import Dataset, DatasetSpec, open_dataset
+from harness.datasets import Dataset, open_calibration
 from harness.datasets.definition import contents_of, leading, subset
 from harness.errors import ModelError
 from harness.models.build import needs_calibration
@@ -47,6 +47,7 @@ class CalibrationSet:
     contents: tuple[str, ...]  # SHA-256 of the files or texts, sorted
     samples: Sequence[Sample]
     task: Task
+    decode: Callable[[Sample], Any]
     stream: ModelFile | None = None  # the fp32 ONNX file, for a task that carries state
 
     def __len__(self) -> int:
@@ -55,7 +56,7 @@ class CalibrationSet:
     def __iter__(self) -> Iterator[Inputs]:
         if not self.task.carry:
             for sample in self.samples:
-                yield self.task.preprocess(self.task.decode(sample))
+                yield self.task.preprocess(self.decode(sample))
             return
         yield from self._streamed()
 
@@ -73,7 +74,7 @@ class CalibrationSet:
             takes, gives = TensorMap(model.inputs, session.inputs), TensorMap(model.outputs, session.outputs)
             previous: Mapping[str, Array] | None = None
             for sample in self.samples:
-                inputs = carried(self.task, sample, self.task.preprocess(self.task.decode(sample)), previous)
+                inputs = carried(self.task, sample, self.task.preprocess(self.decode(sample)), previous)
                 previous = gives.to_canonical(session.infer(0, takes.to_file([inputs])))
                 yield inputs
         finally:
@@ -92,9 +93,7 @@ def calibration_of(entry: ModelEntry, artifact: ArtifactEntry, store: Store) -> 
 
     asked = entry.calibration
     assert asked is not None  # the catalogue's reader sees to it
-    dataset = open_dataset(
-        DatasetSpec(asked.dataset), cache=store.cache.root, offline=store.offline, progress=store.progress
-    )
+    dataset = open_calibration(asked.dataset, cache=store.cache.root, offline=store.offline, progress=store.progress)
     if dataset.digest[:16] != asked.digest:
         raise ModelError(
             f"The calibration data {dataset.identity} of {entry.name} are not the pinned ones ({asked.digest}).",
@@ -109,4 +108,6 @@ def calibration_of(entry: ModelEntry, artifact: ArtifactEntry, store: Store) -> 
 def calibration_set(dataset: Dataset, samples: int, task: Task, stream: ModelFile | None = None) -> CalibrationSet:
     """Return so many samples of a dataset for calibration: the first ones of a stream, else ones chosen by a fixed seed."""
     chosen = leading(dataset, samples) if task.carry else subset(dataset, samples)
-    return CalibrationSet(chosen.identity, contents_of(chosen), chosen.samples, task, stream)
+    return CalibrationSet(
+        chosen.identity, contents_of(chosen), chosen.samples, task, chosen.decode or task.decode, stream
+    )
