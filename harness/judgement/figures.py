@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.judgement.comparable import ComparableRow
+from harness.judgement.spread import Spread, spread_of
 
 Better = Literal["lower", "higher"]
 
@@ -74,19 +75,42 @@ def figures_of(row: ComparableRow, baseline: ComparableRow | None) -> tuple[Figu
 def differences_of(row: ComparableRow, baseline: ComparableRow) -> tuple[Difference, ...]:
     """What is not the same as in the baseline, besides hardware and backend, which name the system itself."""
     pairs: list[tuple[str, str | None, str | None]] = [
-        ("weights", _weights(row), _weights(baseline)),
+        ("weights", weights_of(row), weights_of(baseline)),
         ("model format", row.artifact_format, baseline.artifact_format),
         ("precision", _precision(row), _precision(baseline)),
         ("batch", _text(batch_of(row)), _text(batch_of(baseline))),
         ("threads", _text(row.effective_threads or row.threads), _text(baseline.effective_threads or baseline.threads)),
         ("streams", _text(row.streams), _text(baseline.streams)),
-        ("runtime", _runtime(row), _runtime(baseline)),
+        ("runtime", runtime_of(row), runtime_of(baseline)),
         ("samples per query", _samples_per_query(row), _samples_per_query(baseline)),
         ("timed boundary", _boundary(row), _boundary(baseline)),
         ("source", source_name(row), source_name(baseline)),
         ("statistic", _statistic(row), _statistic(baseline)),
     ]
     return tuple(Difference(name, _known(a), _known(b)) for name, a, b in pairs if a != b)
+
+
+def value_of(row: ComparableRow, metric: str) -> float | None:
+    """The value of a metric in its unit (ms, samples/s, mJ, %); None where there is none."""
+    if metric == "official":
+        return row.official_value if row.official_unit == "ms" else None
+    if metric == "throughput":
+        return _rate(row)
+    if metric == "energy":
+        return None if row.energy_j is None else row.energy_j * 1000
+    if metric == "accuracy":
+        return None if row.accuracy_value is None else row.accuracy_value * 100
+    return _latency(row, metric)
+
+
+def spread_of_metric(row: ComparableRow, metric: str) -> Spread:
+    """The value with what its record says about its sureness; a declared value and energy have nothing beside them."""
+    value = value_of(row, metric)
+    if metric in PERCENTILES:
+        return spread_of((row.quantiles or {}).get(metric), value)
+    if metric == "throughput" and value == row.throughput_per_s:
+        return spread_of(row.throughput, value)
+    return spread_of(None, value)
 
 
 def _percentile(row: ComparableRow, baseline: ComparableRow | None, name: str) -> Figure:
@@ -213,7 +237,8 @@ def _statistic(row: ComparableRow) -> str:
     return "plain percentiles" if row.official_metric is None else f"declares the {statistic_name(row.official_metric)}"
 
 
-def _weights(row: ComparableRow) -> str:
+def weights_of(row: ComparableRow) -> str:
+    """The workload in words, which name its weights."""
     return row.workload_title or row.workload
 
 
@@ -222,7 +247,8 @@ def _precision(row: ComparableRow) -> str | None:
     return row.effective_precision
 
 
-def _runtime(row: ComparableRow) -> str | None:
+def runtime_of(row: ComparableRow) -> str | None:
+    """The runtime's name and version, as far as they are known."""
     text = " ".join(part for part in (row.runtime, row.runtime_version) if part)
     return text or None
 

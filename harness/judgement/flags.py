@@ -113,7 +113,7 @@ KINDS: dict[str, FlagKind] = {
         FlagKind(
             RANDOM_INPUTS, "random inputs",
             "Inputs were seeded noise instead of real data; networks whose work depends on the data may run otherwise.",
-            1, _RUNNING, caveat=True,
+            1, _RUNNING,
         ),
         FlagKind(
             FEWER_TRIALS, "fewer trials", "The run was interrupted before all planned trials had ended.", 2, caveat=True

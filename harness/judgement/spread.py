@@ -1,0 +1,75 @@
+"""What stands beside a stored number: an interval over trials, a range, an interval of one process, or nothing. Pure.
+
+A record keeps a `Quantile` with `low`, `high` and a `method` in words; what those words promise is read here and nowhere
+else. Only an interval over trials (fresh processes) may be compared with another measurement: an interval inside one trial
+says nothing about the next process, and a range has no probability.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.judgement.intervals import CONFIDENCE, Interval
+
+Kind = Literal["interval", "range", "within_one", "none"]
+
+_OVER_TRIALS = re.compile(r"interval of the median over (\d+) trials")
+_RANGE = re.compile(r"range of (\d+) trials")
+_WITHIN = re.compile(r"interval within one trial")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number with what its record says about its sureness. `trials` is None where the method does not tell."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    kind: Kind
+    trials: int | None = None
+
+    @property
+    def interval(self) -> Interval | None:
+        """As an `Interval` for arithmetic; only an interval over trials is one there. None without a value."""
+        if self.value is None:
+            return None
+        count = self.trials or 1
+        if self.kind == "interval":
+            return Interval(self.value, self.low, self.high, "interval", count, CONFIDENCE, count)
+        if self.kind == "range":
+            return Interval(self.value, self.low, self.high, "range", count, reason=f"a range of {count} trials")
+        reason = "one trial" if self.kind == "within_one" else "no interval is recorded"
+        return Interval(self.value, None, None, "none", count, reason=reason)
+
+    @property
+    def half_width(self) -> float | None:
+        """The farther bound's distance from the value as a share of it; None without bounds."""
+        if self.value is None or self.low is None or self.high is None or self.value <= 0:
+            return None
+        return max(self.high - self.value, self.value - self.low) / self.value
+
+    def scaled(self, factor: float) -> Spread:
+        """In another unit."""
+        value, low, high = (None if part is None else part * factor for part in (self.value, self.low, self.high))
+        return Spread(value, low, high, self.kind, self.trials)
+
+
+def spread_of(quantile: Mapping[str, Any] | None, value: float | None = None) -> Spread:
+    """Read a stored `records.Quantile`. `value` is what stands in its column, for records that have no document."""
+    document = quantile or {}
+    point = document.get("value", value)
+    low, high, method = document.get("low"), document.get("high"), str(document.get("method") or "")
+    if point is None or low is None or high is None:
+        return Spread(value if point is None else float(point), None, None, "none")
+    point, low, high = float(point), float(low), float(high)
+    over, ranged = _OVER_TRIALS.search(method), _RANGE.search(method)
+    if over is not None:
+        return Spread(point, low, high, "interval", int(over.group(1)))
+    if ranged is not None:
+        return Spread(point, low, high, "range", int(ranged.group(1)))
+    if _WITHIN.search(method) is not None:
+        return Spread(point, low, high, "within_one", 1)
+    return Spread(point, None, None, "none")
