@@ -36,6 +36,9 @@ RECIPES: Mapping[str, RecipeEntry] = {
     "onnx_static_qdq": RecipeEntry("onnx", ("int8", "int8-float-ends"), "onnx"),
     "onnx_float16": RecipeEntry("onnx", ("fp16",), "onnx"),
     "onnx_matmul_nbits": RecipeEntry("onnx", ("int4",), "onnx"),
+    "tflite_static_int8": RecipeEntry("tflite", ("int8", "int8-float-ends"), "tflite"),
+    "tflite_float16": RecipeEntry("tflite", ("fp16",), "tflite"),
+    "tflite_int4_weights": RecipeEntry("tflite", ("int4",), "tflite"),
 }
 
 

@@ -128,8 +128,6 @@ class FlatModel:
 
     def pack(self, inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> bytes:
         """The file. The mappings, from public names to tensors, become the graph's ends and its default signature."""
-        import flatbuffers
-
         schema = self._schema
         self._subgraph.name = "main"
         self._subgraph.tensors = self._tensors
@@ -153,14 +151,20 @@ class FlatModel:
         model.operatorCodes = codes
         model.subgraphs = [self._subgraph]
         model.signatureDefs = [signature]
-        model.buffers = [_AlignedBuffer(schema, data) for data in self._buffers]
+        return pack_model(model, self._buffers)
 
-        size = sum(data.nbytes for data in self._buffers if data is not None)
-        if size >= 2**31 - 2**20:
-            raise ModelError("The network's weights exceed the 2 GB that a TFLite file can hold.")
-        builder = flatbuffers.Builder(size + 2**20)
-        builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
-        return bytes(builder.Output())
+
+def pack_model(model: Any, buffers: Sequence[Array | None]) -> bytes:
+    """The bytes of a file from the schema's ModelT and the content of its buffers (None: an empty one)."""
+    import flatbuffers
+
+    model.buffers = [_AlignedBuffer(schema(), data) for data in buffers]
+    size = sum(data.nbytes for data in buffers if data is not None)
+    if size >= 2**31 - 2**20:
+        raise ModelError("The network's weights exceed the 2 GB that a TFLite file can hold.")
+    builder = flatbuffers.Builder(size + 2**20)
+    builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
+    return bytes(builder.Output())
 
 
 def _tensor_map(schema: Any, name: str, tensor: Tensor) -> Any:
