@@ -15,7 +15,7 @@ from backends.base import BackendError, LoadOptions, ModelRejected, RuntimeMissi
 from backends.onnxruntime import plugins, providers
 from backends.onnxruntime.cuda import cuda_device
 from backends.onnxruntime.graph import read_graph
-from backends.onnxruntime.options import STRICT, free_dimensions, session_options
+from backends.onnxruntime.options import STRICT, free_dimensions, math_modes, session_options
 from backends.onnxruntime.session import OnnxRuntimeSession, tensor_info
 from backends.slots import first_line
 from backends.tensors import pin, processor_name, require_counts, require_file, require_names
@@ -106,6 +106,7 @@ class OnnxRuntimeBackend:
             "threads_method": "as asked" if options.threads is not None else None,
             "file_precision": graph.precision if graph is not None else None,
             "math": _math(provider, options.precision, session, capability),
+            "math_modes": math_modes(session.get_provider_options().get(provider, {}), made),
             "package": providers.distribution(),
             "profiling": options.profile_dir is not None,
             "cpu_fallback": provider != providers.CPU and made.get_session_config_entry(STRICT) != "1",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,9 @@ STRICT = "session.disable_cpu_ep_fallback"
 CONFIGURATION = ("session.", "ep.", "optimization.", "mlas.", "memory.")
 NUMBERS = ("inter_op_num_threads",)
 SWITCHES = ("enable_mem_pattern", "enable_mem_reuse", "enable_cpu_mem_arena", "use_deterministic_compute")
+# What computes fp32 weights in fewer bits: options of providers, as the session tells them, and one of the CPU's on Arm.
+MODES = re.compile(r"use_tf32|(trt|migraphx)_(fp16|bf16|int8)_enable")
+FAST_MATH = "mlas.enable_gemm_fastmath_arm64_bfloat16"
 NAMES = {"graph_optimization_level": "GraphOptimizationLevel", "execution_mode": "ExecutionMode"}
 
 
@@ -22,6 +28,11 @@ def session_options(ort: Any, provider: str, options: LoadOptions, graph: Graph 
     if options.streams not in (None, 1) and not provider.startswith("OpenVINOExecutionProvider"):
         raise OptionUnsupported("onnxruntime has no streams.", "Ask for several requests in flight (slots) instead.")
     require_precision(provider, options.precision, graph)
+    if options.extra.get(FAST_MATH, "0") != "0" and options.precision != "default":
+        raise OptionUnsupported(
+            f"{FAST_MATH} lets the CPU multiply in bf16, and {options.precision} was asked for.",
+            'Leave it out, or ask for "default".',
+        )
     made = ort.SessionOptions()
     made.log_severity_level = 3
     if options.threads is not None:
@@ -57,6 +68,14 @@ def require_precision(provider: str, precision: str, graph: Graph | None) -> Non
             f"{provider} computes in the precision of the file, which is {found}; it cannot run it in {precision}.",
             f"Take an artifact whose precision is {precision}.",
         )
+
+
+def math_modes(provider_options: Mapping[str, str], made: Any) -> dict[str, str]:
+    """The session's own answer to which modes are on, by their names; empty where the provider has none."""
+    found = {name: str(value) for name, value in provider_options.items() if MODES.fullmatch(name)}
+    with suppress(RuntimeError):  # where it is not set, and off by default
+        found[FAST_MATH] = str(made.get_session_config_entry(FAST_MATH))
+    return found
 
 
 def free_dimensions(graph: Graph | None, options: LoadOptions) -> dict[str, int]:

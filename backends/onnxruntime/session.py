@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.base import Array, InferenceFailed, ModelRejected, Report, TensorInfo
+from backends.onnxruntime.options import FAST_MATH
 from backends.onnxruntime.placement import Profile, node_shares, read_profile
 from backends.onnxruntime.providers import CPU, target_of
 from backends.slots import SlotThreads, ThreadedSession, first_line
@@ -157,12 +158,16 @@ class OnnxRuntimeSession(ThreadedSession):
                 "cpu_fallback": self._facts["cpu_fallback"],
                 "call": "run_with_iobinding" if self._bindings else "run",
                 "output_buffers": "prebound" if self._fixed else "allocated by the runtime in each request",
+                "math_modes": self._facts["math_modes"],
+                "time_by_precision": profile.time_by_precision if profile is not None else None,
             },
         )
 
     def _precision(self) -> str | None:
         precision: str | None = self._facts["file_precision"]
         if self._provider == CPU:
+            if self._facts["math_modes"].get(FAST_MATH, "0") != "0":
+                return None  # bf16 where the processor has it and the kernel knows it; onnxruntime does not tell
             if precision not in ("fp16", "bf16"):
                 return precision
             # Few CPU kernels exist in half precision; only a profile shows whether casts to fp32 were put in.

@@ -354,6 +354,7 @@ def test_on_cuda_the_math_mode_is_set_and_reported(
     report = session.report()
     session.close()
     assert report.precision == effective
+    assert report.details["math_modes"] == {"use_tf32": "0" if precision == "fp32" else "1"}
     assert report.devices == ("Test Board",)
 
 
