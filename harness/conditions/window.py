@@ -116,8 +116,9 @@ def _events(around: Sequence[Look]) -> dict[str, Any]:
     if len(offsets) > 1:
         steps = [b - a for a, b in itertools.pairwise(offsets)]
         slept = [look.counters.get("suspended_s", 0.0) for look in around]
+        largest: float = max(steps, key=abs)
         found["clock"] = {
-            "largest_step_s": round(max(steps, key=lambda step: abs(step)), 6),
+            "largest_step_s": round(largest, 6),
             "suspended_s": round(slept[-1] - slept[0], 6),
         }
     thermal = grown("thermal_events")
