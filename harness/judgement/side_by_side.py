@@ -12,16 +12,19 @@ A range of a few trials, or an interval inside one trial, gives no interval of a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness.judgement.comparable import ComparableRow
 from harness.judgement.figures import PERCENTILES, THROUGHPUT_SCENARIOS, spread_of_metric, statistic_name
-from harness.judgement.intervals import CONFIDENCE, Interval, ratio_of_intervals
 from harness.judgement.spread import Spread
 from harness.judgement.verdict import Names, Verdict, judge_pair
 
+if TYPE_CHECKING:
+    from harness.judgement.intervals import Interval
+
 Difference = Literal["shown", "not_shown", "unknown"]
 
+CONFIDENCE = 0.95  # of each side's interval, and of the ratio's
 METRICS = (*PERCENTILES, "official", "throughput", "energy", "accuracy")
 UNITS = {"throughput": "samples/s", "energy": "mJ", "accuracy": "%"}  # of the others: ms
 HIGHER_IS_BETTER = frozenset({"throughput", "accuracy"})
@@ -78,6 +81,8 @@ def side_by_side(a: ComparableRow, b: ComparableRow, metric: str, names: Names =
     first, second = here.interval, there.interval
     ratio = None
     if first is not None and second is not None and first.value > 0 and second.value > 0:
+        from harness.judgement.intervals import ratio_of_intervals  # numpy, which a command must not load to say --help
+
         ratio = ratio_of_intervals(first, second)
     return SideBySide(
         metric, UNITS.get(metric, "ms"), here, there, verdict, ratio, _difference(ratio), a.device_uuid == b.device_uuid

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from harness.judgement.intervals import CONFIDENCE, Interval
+if TYPE_CHECKING:
+    from harness.judgement.intervals import Interval
 
 Kind = Literal["interval", "range", "within_one", "none"]
 
@@ -36,6 +37,11 @@ class Spread:
         """As an `Interval` for arithmetic; only an interval over trials is one there. None without a value."""
         if self.value is None:
             return None
+        from harness.judgement.intervals import (
+            CONFIDENCE,
+            Interval,
+        )  # numpy, which a command must not load to say --help
+
         count = self.trials or 1
         if self.kind == "interval":
             return Interval(self.value, self.low, self.high, "interval", count, CONFIDENCE, count)
