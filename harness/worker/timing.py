@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.scenarios import offline, single_stream
+from harness.scenarios import SLOT_SCENARIOS, run
 from harness.scenarios.window import Limits
 from harness.worker.job import Job
 from harness.worker.loading import Loaded, Prepared, load, prepare_pool
@@ -27,7 +27,7 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
     prepared = prepare_pool(job, loaded)
     limits = Limits.from_json(job.scenario_parameters)
     slots = 1
-    if job.scenario == "offline":
+    if job.scenario in SLOT_SCENARIOS:
         slots = int(job.scenario_parameters.get("slots") or max(1, session.preferred_slots))
     start = time.perf_counter_ns()
     session.prepare(slots)
@@ -35,18 +35,13 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
     first_ms = (time.perf_counter_ns() - start) / 1e6
     out = Path(job.out_dir)
     files: list[dict[str, Any]] = []
-    if job.scenario == "single_stream":
-        window = single_stream.run(session, prepared.pool, limits, prepared.carry)
-        files.append(save(out, "latency_ns", window.query_ns))
-        if job.batch == 1:
-            files.append(save(out, "decode_ns", prepared.decode_ns))
-            files.append(save(out, "preprocess_ns", prepared.preprocess_ns))
-            files.append(save(out, "postprocess_ns", _postprocess(loaded, prepared)))
-    elif job.scenario == "offline":
-        window = offline.run(session, prepared.pool, limits, slots)
-        files.append(save(out, "query_ns", window.query_ns))
-    else:
-        raise ValueError(f"there is no scenario {job.scenario!r}")
+    played = run(job.scenario, session, prepared.pool, limits, job.scenario_parameters, prepared.carry, slots)
+    window = played.window
+    files += [save(out, what, values) for what, values in played.samples.items()]
+    if job.scenario == "single_stream" and job.batch == 1:
+        files.append(save(out, "decode_ns", prepared.decode_ns))
+        files.append(save(out, "preprocess_ns", prepared.preprocess_ns))
+        files.append(save(out, "postprocess_ns", _postprocess(loaded, prepared)))
     return {
         "window_start_ns": window.start_ns,
         "window_end_ns": window.end_ns,
@@ -55,6 +50,7 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
         "queries": len(window.query_ns),
         "slots": slots,
         "pool": len(prepared.pool),
+        "scenario": played.facts,
         "cold_start_ms": {
             "process": process_ms,
             "import": loaded.import_ms,
