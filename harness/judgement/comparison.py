@@ -1,13 +1,15 @@
 """Systems of one workload family beside a baseline: which scenarios each has, its figures there, and its named gaps.
 
 Pure, the same for the Compare page and for `weigh compare`. A *system* is what a meeting compares: a compute unit of a
-device with a backend, a target, and the weights and precision that were asked for. Nothing here judges.
+device with a backend, a target, and the weights and precision that were asked for. Whether a system may be compared with
+the baseline is judged metric by metric (`harness.judgement.verdict`); no system is called better than another, and one that
+failed its accuracy gate stands behind all that did not.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from harness.errors import UsageError
@@ -21,12 +23,15 @@ from harness.judgement.figures import (
     headline_metric,
 )
 from harness.judgement.flags import TRIALS_DISAGREE
+from harness.judgement.side_by_side import SideBySide, metrics_of, side_by_side
 from harness.judgement.systems import System, grouped, systems_of
+from harness.judgement.verdict import PARAMETERS, gate_of
 
 CAUTIONS = (TRIALS_DISAGREE,)  # flags that a comparison must not hide
 Chosen = tuple[ComparableRow, "str | None"]  # a row, and the note that belongs to it
 
-SCENARIO_ORDER = ("single_stream", "multi_stream", "server", "offline")
+SCENARIO_ORDER = ("single_stream", "multi_stream", "server", "offline", "sustained", "duty_cycle", "cold_start")
+Place = tuple[int, str, str, str]  # batch, streams, scenario's parameters, model format
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,17 @@ class Entry:
     figures: tuple[Figure, ...] = ()
     differences: tuple[Difference, ...] = ()
     note: str | None = None  # e.g. a newer run that failed, or trials that disagree
+    beside: tuple[SideBySide, ...] = ()  # each metric judged against the baseline's row; empty without one
+    variant: str = ""  # what tells it apart from the system's other entries here: "batch 8"
+
+    def judged(self, metric: str) -> SideBySide | None:
+        """The metric beside the baseline's, None where there is nothing to put beside it."""
+        return next((item for item in self.beside if item.metric == metric), None)
+
+    @property
+    def failed_gate(self) -> bool:
+        """Whether it lost more accuracy than its workload allows: then it can win nothing."""
+        return self.row is not None and gate_of(self.row) == "failed"
 
     def figure(self, metric: str) -> Figure | None:
         """The figure of that name, None where there is none (a gap, or nothing declared)."""
@@ -126,8 +142,42 @@ def _entries(system: System, scenario: str, newest: Sequence[Chosen], base: Sequ
         differences = differences_of(row, against) if against is not None else ()
         cautions = [message for code, message in row.flags if code in CAUTIONS]
         said = " ".join([*([note] if note else []), *cautions]) or None
-        entries.append(Entry(system, scenario, row, None, figures_of(row, against), differences, said))
+        beside = _beside(row, against) if against is not None else ()
+        variant = _variant(row, [other for other, _ in newest])
+        figures = figures_of(row, against)
+        entries.append(Entry(system, scenario, row, None, figures, differences, said, beside, variant))
     return entries
+
+
+def _beside(row: ComparableRow, against: ComparableRow) -> tuple[SideBySide, ...]:
+    names = ("it", "the baseline")
+    return tuple(side_by_side(row, against, metric, names) for metric in metrics_of(row, against))
+
+
+def _variant(row: ComparableRow, others: Sequence[ComparableRow]) -> str:
+    """What this row has and the system's other rows of this scenario have not, in words."""
+    told: tuple[tuple[str, Callable[[ComparableRow], object]], ...] = (
+        ("batch {}", batch_of),
+        ("{} streams", lambda other: other.streams),
+        ("{}", _parameter_words),
+        ("{} file", lambda other: other.artifact_format),
+    )
+    parts = []
+    for words, read in told:
+        value = read(row)
+        if value not in (None, "") and len({read(other) for other in others}) > 1:
+            parts.append(words.format(value))
+    return ", ".join(parts)
+
+
+def _parameter_words(row: ComparableRow) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in parameters_of(row).items())
+
+
+def parameters_of(row: ComparableRow) -> dict[str, object]:
+    """The scenario's parameters that say what its numbers mean; how long a window lasted is none of them."""
+    wanted = PARAMETERS.get(row.scenario, tuple(sorted(row.scenario_parameters)))
+    return {name: row.scenario_parameters[name] for name in wanted if name in row.scenario_parameters}
 
 
 def _missing(system: System, scenario: str) -> str:
@@ -135,22 +185,33 @@ def _missing(system: System, scenario: str) -> str:
 
 
 def _counterpart(row: ComparableRow, base: Sequence[Chosen]) -> ComparableRow | None:
-    """The baseline's row of the same batch if there is one, else of its smallest batch."""
+    """The baseline's row that is most alike: the same parameters, batch and streams where it has them, else its smallest
+    batch."""
     good = [other for other, _ in base if other.status == "ok"]
-    same = [other for other in good if batch_of(other) == batch_of(row)]
-    return min(same or good, key=lambda other: other.batch or 0, default=None)
+
+    def unlike(other: ComparableRow) -> tuple[bool, bool, bool, int]:
+        return (
+            parameters_of(other) != parameters_of(row),
+            batch_of(other) != batch_of(row),
+            other.streams != row.streams,
+            other.batch or 0,
+        )
+
+    return min(good, key=unlike, default=None)
 
 
 def _newest(rows: Sequence[ComparableRow]) -> list[Chosen]:
-    """One row for each batch and model format: the newest that holds, noting a newer one that does not; else the newest."""
+    """One row for each batch, number of streams, parameters and model format: the newest that holds, noting a newer one
+    that does not; else the newest."""
     formats: dict[int, set[str]] = defaultdict(set)
     for row in rows:
         formats[row.batch or 0] |= {row.artifact_format} if row.artifact_format else set()
-    groups: dict[tuple[int, str], list[ComparableRow]] = defaultdict(list)
+    groups: dict[Place, list[ComparableRow]] = defaultdict(list)
     for row in rows:
         # What failed before its model was loaded may not say which file it was; it belongs to those of its batch.
         model_format = row.artifact_format or min(formats[row.batch or 0], default="")
-        groups[row.batch or 0, model_format].append(row)
+        place = (row.batch or 0, f"{row.streams or 0:04d}", str(sorted(parameters_of(row).items())), model_format)
+        groups[place].append(row)
     chosen: list[Chosen] = []
     for place in sorted(groups):
         ordered = sorted(groups[place], key=lambda row: (row.ingest_sequence, row.measurement_id))
@@ -162,14 +223,14 @@ def _newest(rows: Sequence[ComparableRow]) -> list[Chosen]:
 
 
 def _by_headline(entries: Sequence[Entry], baseline: System) -> list[Entry]:
-    """The baseline's further batches first, then by the scenario's own figure, gaps last."""
+    """The baseline's further batches first, then by the scenario's own figure; then what failed its gate; gaps last."""
 
-    def rank(entry: Entry) -> tuple[bool, bool, float, str]:
-        figure = entry.headline
+    def rank(entry: Entry) -> tuple[bool, bool, bool, float, str]:
+        figure, other = entry.headline, entry.system.id != baseline.id
         if figure is None or figure.value is None:
-            return (entry.system.id != baseline.id, True, 0.0, entry.system.label)
+            return (other, True, True, 0.0, entry.system.label)
         value = figure.value if figure.better == "lower" else -figure.value
-        return (entry.system.id != baseline.id, False, value, entry.system.label)
+        return (other, False, entry.failed_gate, value, entry.system.label)
 
     return sorted(entries, key=rank)
 

@@ -18,6 +18,7 @@ NOT_KNOWN = "not known"
 NOT_GIVEN = "not given by the source"
 NOT_MEASURED = "not measured"
 PERCENTILES = ("p50", "p90", "p99")
+FIRST_ANSWER = ("process", "import", "load", "first_inference")  # without which a first answer has no time
 THROUGHPUT_SCENARIOS = frozenset({"offline", "server"})
 STATISTICS = {
     "early_stopping_p90_latency": "early-stopping p90",
@@ -32,7 +33,7 @@ STATISTICS = {
 class Figure:
     """One number of a measurement. `ratio` is value over the baseline's value; None with `ratio_reason`."""
 
-    metric: str  # "p50", "p90", "p99", "official", "throughput", "energy", "accuracy"
+    metric: str  # "p50", "p90", "p99", "official", "first_answer", "throughput", "energy", "accuracy"
     statistic: str  # in words: "p90", "early-stopping p90"
     unit: str
     better: Better
@@ -60,7 +61,10 @@ class Difference:
 
 
 def headline_metric(scenario: str) -> str:
-    """The figure that a scenario is about: samples per second where load is offered in bulk, else the median latency."""
+    """The figure that a scenario is about: samples per second where load is offered in bulk, the time from the start of the
+    process to the first answer of a cold start, else the median latency."""
+    if scenario == "cold_start":
+        return "first_answer"
     return "throughput" if scenario in THROUGHPUT_SCENARIOS else "p50"
 
 
@@ -69,6 +73,11 @@ def figures_of(row: ComparableRow, baseline: ComparableRow | None) -> tuple[Figu
     found = [_percentile(row, baseline, name) for name in PERCENTILES]
     if row.official_value is not None and row.official_unit == "ms":
         found.append(_official_latency(row, baseline))
+    if row.scenario == "cold_start":
+        other = first_answer_ms(baseline) if baseline is not None else None
+        value = first_answer_ms(row)
+        reason = None if value is not None else "a part of the start was not timed"
+        found.append(_figure("first_answer", "first answer", "ms", "lower", value, reason, other, baseline))
     return (*found, _throughput(row, baseline), _energy(row, baseline), _accuracy(row, baseline))
 
 
@@ -94,6 +103,8 @@ def value_of(row: ComparableRow, metric: str) -> float | None:
     """The value of a metric in its unit (ms, samples/s, mJ, %); None where there is none."""
     if metric == "official":
         return row.official_value if row.official_unit == "ms" else None
+    if metric == "first_answer":
+        return first_answer_ms(row) if row.scenario == "cold_start" else None
     if metric == "throughput":
         return _rate(row)
     if metric == "energy":
@@ -101,6 +112,15 @@ def value_of(row: ComparableRow, metric: str) -> float | None:
     if metric == "accuracy":
         return None if row.accuracy_value is None else row.accuracy_value * 100
     return _latency(row, metric)
+
+
+def first_answer_ms(row: ComparableRow) -> float | None:
+    """From the start of the process to the first answer; None where a part is missing. `compile` may be part of `load`."""
+    parts = row.cold_start_ms or {}
+    known = [parts.get(name) for name in FIRST_ANSWER]
+    if any(value is None for value in known):
+        return None
+    return float(sum(value for value in (*known, parts.get("compile")) if value is not None))
 
 
 def spread_of_metric(row: ComparableRow, metric: str) -> Spread:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Difference = Literal["shown", "not_shown", "unknown"]
 
 CONFIDENCE = 0.95  # of each side's interval, and of the ratio's
-METRICS = (*PERCENTILES, "official", "throughput", "energy", "accuracy")
+METRICS = (*PERCENTILES, "official", "first_answer", "throughput", "energy", "accuracy")
 UNITS = {"throughput": "samples/s", "energy": "mJ", "accuracy": "%"}  # of the others: ms
 HIGHER_IS_BETTER = frozenset({"throughput", "accuracy"})
 
@@ -145,4 +145,6 @@ def _spread_words(compared: SideBySide) -> str:
 def _at(metric: str, row: ComparableRow) -> str:
     if metric == "official":
         return f"at the declared {statistic_name(row.official_metric)}"
+    if metric == "first_answer":
+        return "to its first answer"
     return f"at {metric}" if metric in PERCENTILES else f"in {metric}"

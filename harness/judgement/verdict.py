@@ -32,6 +32,7 @@ TITLES: dict[Kind, str] = {
     "with_caveats": "with caveats",
     "not_comparable": "not comparable",
 }
+METRIC_WORDS = {"official": "declared value", "first_answer": "time of a first answer"}
 # What a scenario's parameters mean for its numbers. Others (how long a window lasts) change no number's meaning; an unknown
 # scenario is compared by all it has.
 PARAMETERS = {
@@ -70,15 +71,15 @@ class Verdict:
 
 
 def judge_pair(a: ComparableRow, b: ComparableRow, metric: str, names: Names = ("A", "B")) -> Verdict:
-    """Whether `a` and `b` may be compared in `metric` ("p50", "p90", "p99", "official", "throughput", "energy",
-    "accuracy"). `names` stand for the two in the reasons."""
+    """Whether `a` and `b` may be compared in `metric` ("p50", "p90", "p99", "official", "first_answer", "throughput",
+    "energy", "accuracy"). `names` stand for the two in the reasons."""
     broken, unknown = _contract(a, b, names)
     broken = [*_sides(a, b, metric, names), *broken]
     if metric == "energy":
         broken += _energy(a, b, names)
     other = _other_model(a, b)
     caveats = [*unknown, *_caveats(a, b, metric, names)]
-    if other and not broken and (_gate(a), _gate(b)) != ("passed", "passed"):
+    if other and not broken and (gate_of(a), gate_of(b)) != ("passed", "passed"):
         caveats += _gates(a, b, names, other)
     implementation = tuple(_implementation(a, b, names))
     if broken:
@@ -96,12 +97,10 @@ def _sides(a: ComparableRow, b: ComparableRow, metric: str, names: Names) -> lis
     for row, name in zip((a, b), names, strict=True):
         if row.status != "ok":
             found.append(f"{name} is {row.status}: {row.reason or 'no reason is recorded'}")
-        elif _gate(row) == "failed":
+        elif gate_of(row) == "failed":
             found.append(f"{name} failed the accuracy gate{_kept(row)}.")
         elif value_of(row, metric) is None:
-            found.append(
-                f"{name} has no {'declared value' if metric == 'official' else metric}{_why_not(row, metric)}."
-            )
+            found.append(f"{name} has no {METRIC_WORDS.get(metric, metric)}{_why_not(row, metric)}.")
     return found
 
 
@@ -188,7 +187,7 @@ def _gates(a: ComparableRow, b: ComparableRow, names: Names, other: list[str]) -
     """Where the model differs, speed is only worth something when both are still right."""
     found = []
     for row, name in zip((a, b), names, strict=True):
-        if _gate(row) is None:
+        if gate_of(row) is None:
             found.append(f"They differ in {' and '.join(other)}, and {name} has passed no accuracy gate.")
     return found
 
@@ -203,7 +202,7 @@ def _caveats(a: ComparableRow, b: ComparableRow, metric: str, names: Names) -> l
             found.append(f"The precision in which {name} computed is not known.")
         elif row.effective_precision not in _promised(row):
             found.append(f"{name} was asked for {row.requested_precision} and ran {row.effective_precision}.")
-        if _gate(row) == "undecided":
+        if gate_of(row) == "undecided":
             found.append(f"{name}'s accuracy gate is undecided{_kept(row)}.")
         if row.target.lower().partition(":")[0] in CHOOSING_TARGETS:
             devices = ", ".join(str(device) for device in (row.effective or {}).get("devices") or ())
@@ -247,7 +246,8 @@ def _promised(row: ComparableRow) -> tuple[str | None, ...]:
     return (asked, file, file.partition("-")[0])
 
 
-def _gate(row: ComparableRow) -> str | None:
+def gate_of(row: ComparableRow) -> str | None:
+    """ "passed", "failed" or "undecided"; None where the workload asks for nothing or nothing was measured."""
     gate = (row.accuracy or {}).get("gate")
     return None if gate is None else str(gate)
 
