@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError, WeighbridgeError
 from harness.folders import cache_dir, runs_dir, spool_dir, state_dir
+from harness.runner.assembly import assemble_run
 from harness.runner.plan import Intent, Selection, expand
 from harness.runner.run_folder import RunFolder
-from harness.runner.runner import Listener, Progress, assemble_run, run_trials
+from harness.runner.runner import Listener, Progress, run_trials
 from harness.suites import read_suite, suite_from
 from harness.suites.bare_model import is_model_file, suite_for_model
 from harness.suites.definition import Suite
@@ -238,6 +239,7 @@ def _measure(
         listen,
         meters,
         plan.suite.energy_idle_s,
+        plan.suite.budget_s,
     )
     _, bundle = assemble_run(
         cases,

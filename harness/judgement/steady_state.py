@@ -11,10 +11,15 @@ When the best cut lies beyond the middle, or what is left changes its pace near 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from harness.judgement.flags import NOT_STEADY
+from harness.judgement.flags import SLOW_START as SLOW_START_FLAG
+from harness.records import Flag
 
 LEAST_BATCH = 5
 PIECES = 100
@@ -22,6 +27,8 @@ LEAST_SAMPLES = 200  # with fewer than forty means, chance alone finds a late cu
 LATEST_CUT = 0.75  # of the pieces; what is left after a later one is too short to be judged
 # The same search from the end finds a late change of pace. Chance finds something there too, but does not halve the error.
 LATE_GAIN = 0.5
+# In simulation (lognormal, AR(1) up to 0.9, from 400 samples on) fewer than one steady trial in twenty loses as much.
+SLOW_START = 0.10
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,7 @@ class SteadyState:
     start: int | None
     count: int
     reason: str | None = None
+    judged: bool = True  # False: too few samples to say anything, which speaks neither for nor against a steady state
 
     @property
     def share_discarded(self) -> float | None:
@@ -38,12 +46,38 @@ class SteadyState:
         return None if self.start is None else self.start / self.count
 
 
+def steadiness_flags(trials: Sequence[SteadyState]) -> tuple[Flag, ...]:
+    """Return flags for trials that start slowly or do not settle; `trials` are all of one case.
+
+    Half of the judged trials must show it: with a long memory, chance alone makes one steady trial of ten look unsteady
+    near the least number of samples, and lets one of ten lose more than `SLOW_START` of them.
+    """
+    judged = [trial for trial in trials if trial.judged]
+    lost = [trial for trial in judged if trial.start is None]
+    late = [trial for trial in judged if (trial.share_discarded or 0) > SLOW_START]
+    found = []
+    if lost and 2 * len(lost) >= len(judged):
+        why = f"{len(lost)} of {len(trials)} trials found no steady state: {lost[0].reason}."
+        found.append(Flag(NOT_STEADY, f"{why} Nothing was left out of them; a longer warm-up may help."))
+    if late and 2 * len(late) >= len(judged):
+        shares = sorted(trial.share_discarded or 0 for trial in late)
+        middle = shares[len(shares) // 2]
+        found.append(
+            Flag(
+                SLOW_START_FLAG,
+                f"{len(late)} of {len(trials)} trials started slowly: about {middle:.0%} of their samples were left out, "
+                f"more than {SLOW_START:.0%}.",
+            )
+        )
+    return tuple(found)
+
+
 def find_steady_state(samples: npt.ArrayLike) -> SteadyState:
     """Return where the steady part of one trial begins. `samples` are latencies in the order of time, of any unit."""
     values = np.asarray(samples)
     count = len(values)
     if count < LEAST_SAMPLES:
-        return SteadyState(None, count, f"{count} samples are too few to tell, it takes {LEAST_SAMPLES}")
+        return SteadyState(None, count, f"{count} samples are too few to tell, it takes {LEAST_SAMPLES}", False)
     batch = max(LEAST_BATCH, count // PIECES)
     pieces = count // batch
     means = _mid_ranks(values)[: pieces * batch].reshape(pieces, batch).mean(axis=1)

@@ -1,10 +1,15 @@
 """From raw samples to the figures of a measurement. Pure: arrays in, records out.
 
-Percentiles follow LoadGen (MLPerf): the zero-based index floor(n p) of the sorted samples. One is given only where at least
-one sample is expected above it, n (1 - p) >= 1, so p99 takes 100 samples and p99.9 takes 1000; else it is None, with the
-reason. What stands beside it as low and high is named in its method: from six trials on a 95 % interval of the median over
-trials; with two to five, the smallest and largest of the trials' own percentiles, called a range; with one trial, a 95 %
-interval that speaks of this process only, where its samples carry one.
+Percentiles follow LoadGen (MLPerf): the zero-based index floor(n p) of the sorted samples. One is given only where all
+samples together, counted as independent ones, carry a two-sided 95 % interval of it: 6 for p50, 36 for p90, 72 for p95,
+368 for p99, 3688 for p99.9 (`intervals.least_count`); else it is None, and the reason says how many there are and how many
+it takes.
+
+What stands beside it as low and high is named in its method, and value and bounds speak of the same thing:
+- enough trials for an interval (six at 95 %): the median over trials of each trial's own percentile, with its interval;
+- two trials or more, but too few for that: the percentile of all samples together, and the range of the trials' own;
+- one trial: the percentile with an interval that speaks of this process only.
+All of it is of one unit of the hardware; another unit may differ by more.
 """
 
 from __future__ import annotations
@@ -16,8 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.judgement.flags import TRIALS_DISAGREE
-from harness.judgement.intervals import median_over_trials, percentile_interval
+from harness.judgement.effective_size import effective_size
+from harness.judgement.flags import FEW_SAMPLES, TRIALS_DISAGREE
+from harness.judgement.intervals import CONFIDENCE, MEDIAN, least_count, median_over_trials, percentile_interval
 from harness.records import ColdStart, Flag, Latency, Quantile
 
 Samples = npt.NDArray[np.int64]
@@ -25,13 +31,16 @@ Samples = npt.NDArray[np.int64]
 # In thousandths, so that floor(n p) is exact: 0.999 has no exact binary fraction.
 PER_MILLE = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p99_9": 999}
 COLD_PARTS = ("process", "import", "load", "compile", "first_inference")
-# Trials of one case whose medians lie further apart than this share of their middle do not tell the same story.
-DISAGREEMENT = 0.10
+# Trials of one case whose medians lie further apart than this share of their middle do not tell the same story. From six
+# trials on only the middle half of them counts: the more trials, the further apart the two extremes are by chance alone.
+MOST_DISAGREEMENT = 0.10
+MANY_TRIALS = 6
+ONE_UNIT = "1 unit measured"
 
 
 def samples_needed(per_mille: int) -> int:
-    """Return the least n with n (1 - p) >= 1."""
-    return -(-1000 // (1000 - per_mille))
+    """Return the least number of independent samples for a percentile: those of a two-sided 95 % interval."""
+    return least_count(per_mille)
 
 
 def loadgen_percentile(ordered: Samples, per_mille: int) -> int:
@@ -39,15 +48,26 @@ def loadgen_percentile(ordered: Samples, per_mille: int) -> int:
     return int(ordered[len(ordered) * per_mille // 1000])
 
 
-def summarise_latency(trials: Sequence[Samples]) -> Latency | None:
-    """Return the latency over all samples of all timing trials (nanoseconds in, milliseconds out); None without samples."""
+def summarise_latency(trials: Sequence[Samples], confidence: float = CONFIDENCE) -> Latency | None:
+    """Return the latency over the samples of all timing trials (nanoseconds in, milliseconds out); None without samples.
+
+    Each trial's samples are in the order of time, without what was discarded. `confidence` is that of one look, where the
+    number of trials was decided by looking (`stopping.Plan.confidence_at`): the intervals then hold with 95 % together.
+    """
     held = [samples for samples in trials if len(samples)]
     if not held:
         return None
     ordered = [np.sort(samples) for samples in held]
     pooled = np.sort(np.concatenate(ordered))
-    alone = held[0] if len(held) == 1 else None
-    quantiles = {name: _quantile(pooled, ordered, per_mille, alone) for name, per_mille in PER_MILLE.items()}
+    quantiles: dict[str, Quantile] = {}
+    before = 0.0
+    for name, per_mille in PER_MILLE.items():
+        found = _quantile(pooled, held, ordered, per_mille, confidence)
+        if found.value is not None and found.value < before:
+            # Trials too short to carry it themselves, of very different lengths: the pool then speaks of other trials.
+            found = Quantile(None, reason="the trials are too short and too unlike for this percentile")
+        quantiles[name] = found
+        before = max(before, found.value or 0.0)
     return Latency(
         count=len(pooled),
         mean=float(pooled.mean()) / 1e6,
@@ -57,34 +77,67 @@ def summarise_latency(trials: Sequence[Samples]) -> Latency | None:
     )
 
 
-def _quantile(pooled: Samples, trials: Sequence[Samples], per_mille: int, alone: Samples | None) -> Quantile:
-    """`trials` are sorted; `alone` is the only trial in the order of time, None where there are several."""
+def over_trials(values: Sequence[float], confidence: float = CONFIDENCE, what: str = "") -> Quantile:
+    """Return the median of one number per trial, with its interval, or with the range where the trials are too few.
+
+    `what` names the number of one trial in the method, such as "floor(n p)". One trial has no bounds. Raises ValueError
+    without a value.
+    """
+    if not values:
+        raise ValueError("There is no trial to take a median of.")
+    of = f"{what}, " if what else ""
+    across = median_over_trials(values, confidence)
+    if len(values) == 1:
+        return Quantile(across.value, method=f"{of}one trial, no interval over trials, {ONE_UNIT}")
+    if across.kind == "interval":
+        return Quantile(across.value, across.low, across.high, f"{of}{_spelled(len(values), confidence)}")
+    return Quantile(across.value, across.low, across.high, f"{of}median, range of {len(values)} trials, {ONE_UNIT}")
+
+
+def _spelled(trials: int, confidence: float) -> str:
+    share = f"{100 * confidence:.4g} % at this look, " if confidence > CONFIDENCE + 1e-9 else ""
+    return f"95 % interval of the median over {trials} trials, {share}{ONE_UNIT}"
+
+
+def _quantile(
+    pooled: Samples, held: Sequence[Samples], ordered: Sequence[Samples], per_mille: int, confidence: float
+) -> Quantile:
+    """`held` are the trials in the order of time, `ordered` the same sorted, `pooled` all of it sorted."""
     needed = samples_needed(per_mille)
     if len(pooled) < needed:
         return Quantile(None, reason=f"too few samples: {len(pooled)} of at least {needed}")
+    worth = sum(_worth(samples, sorted_, per_mille) for samples, sorted_ in zip(held, ordered, strict=True))
+    if worth < needed:
+        count = f"{len(pooled)} samples are worth {worth} independent ones"
+        return Quantile(None, reason=f"too few samples: {count}, of at least {needed}")
+    if len(held) == 1:
+        return _within_trial(held[0], per_mille)
     value = loadgen_percentile(pooled, per_mille) / 1e6
-    if alone is not None:
-        return _within_trial(value, alone, per_mille)
-    each = [loadgen_percentile(trial, per_mille) / 1e6 for trial in trials if len(trial) >= needed]
-    if len(each) < 2:
-        return Quantile(value, method="floor(n p)")
-    across = median_over_trials(each)
+    # A trial speaks of a percentile by itself where one of its samples is expected above it.
+    each = [loadgen_percentile(trial, per_mille) / 1e6 for trial in ordered if len(trial) * (1000 - per_mille) >= 1000]
+    if len(each) < len(held):
+        return Quantile(value, method=f"floor(n p) of all trials together, each too short for its own, {ONE_UNIT}")
+    across = over_trials(each, confidence, "floor(n p) of each trial")
     assert across.low is not None and across.high is not None
-    # The pooled value can lie outside: a trial may be too short to have the percentile itself, or longer than the others.
+    if "interval of the median" in (across.method or ""):
+        return across
+    # The pooled value can lie outside, where one trial is longer than the others.
     low, high = min(across.low, value), max(across.high, value)
-    if across.kind == "range":
-        return Quantile(value, low, high, f"floor(n p), range of {len(each)} trials")
-    widened = ", widened to the pooled value" if (low, high) != (across.low, across.high) else ""
-    return Quantile(value, low, high, f"floor(n p), 95 % interval of the median over {len(each)} trials{widened}")
+    return Quantile(value, low, high, f"floor(n p) of all trials together, range of {len(each)} trials, {ONE_UNIT}")
 
 
-def _within_trial(value: float, samples: Samples, per_mille: int) -> Quantile:
+def _worth(samples: Samples, ordered: Samples, per_mille: int) -> int:
+    """Return how many independent samples one trial is worth at a percentile; the median's memory counts where longer."""
+    count = len(ordered)
+    return effective_size(samples, ordered[count * per_mille // 1000], ordered[count * MEDIAN // 1000])
+
+
+def _within_trial(samples: Samples, per_mille: int) -> Quantile:
     found = percentile_interval(samples, per_mille)
-    if found.low is None or found.high is None:
-        return Quantile(value, method="floor(n p)")
+    assert found.low is not None and found.high is not None  # `samples_needed` are there
     worth = f"{found.independent} of {found.count} samples count as independent"
-    method = f"floor(n p), 95 % interval within one trial, {worth}"
-    return Quantile(value, found.low / 1e6, found.high / 1e6, method)
+    method = f"floor(n p), 95 % interval within one trial, {worth}, {ONE_UNIT}"
+    return Quantile(found.value / 1e6, found.low / 1e6, found.high / 1e6, method)
 
 
 def median_ms(arrays: Sequence[Samples]) -> float | None:
@@ -117,11 +170,16 @@ def stability_flags(trials: Sequence[Samples]) -> tuple[Flag, ...]:
     if len(medians) < 2:
         return ()
     spread = (max(medians) - min(medians)) / median(medians)
-    if spread <= DISAGREEMENT:
+    if spread <= MOST_DISAGREEMENT:
         return ()
-    return (
-        Flag(
-            TRIALS_DISAGREE,
-            f"The medians of {len(medians)} trials lie {spread:.0%} apart; is the machine busy, or its clock not steady?",
-        ),
+    message = (
+        f"The medians of {len(medians)} trials lie {spread:.0%} apart; is the machine busy, or its clock not steady?"
     )
+    return (Flag(TRIALS_DISAGREE, message),)
+
+
+def sample_flags(latency: Latency | None) -> tuple[Flag, ...]:
+    """Return a flag where there are too few samples even for a median."""
+    if latency is None or latency.p50.value is not None:
+        return ()
+    return (Flag(FEW_SAMPLES, f"There is no p50: {latency.p50.reason}."),)

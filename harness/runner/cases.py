@@ -129,7 +129,9 @@ class CaseBuilder:
         case = case_of(intent, model, pool.dataset)
         data: Dataset | None = None
         accuracy_reason = intent.workload.accuracy_reason
-        jobs = [("timing", number, self._timing_job(intent, model, pool)) for number in range(intent.group.trials)]
+        kind = "cold" if intent.scenario == "cold_start" else "timing"
+        measuring = self._job(kind, intent, model, pool, intent.batch)
+        jobs = [(kind, number, measuring) for number in range(intent.group.most_trials)]
         if intent.placement:
             jobs.append(("placement", 0, self._job("placement", intent, model, pool, 1)))
         energy_reason = self._energy_reason(intent, case)
@@ -211,9 +213,6 @@ class CaseBuilder:
             except ModelError as error:
                 self._datasets[workload.name] = error
         return self._datasets[workload.name]
-
-    def _timing_job(self, intent: Intent, model: ModelFile, pool: LatencyPool) -> Job:
-        return self._job("timing", intent, model, pool, intent.batch)
 
     def _energy_job(self, intent: Intent, model: ModelFile, pool: LatencyPool) -> Job:
         window_s = max(self._suite.energy_s, intent.group.duration_s)

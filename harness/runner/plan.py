@@ -46,6 +46,9 @@ class Selection:
                 ("duration_s", self.duration_s),
                 ("warmup_s", self.warmup_s),
                 ("trials", self.trials),
+                # A number asked for by name is that number, however narrow the interval is before or after.
+                ("max_trials", self.trials),
+                ("looks", None if self.trials is None else ()),
                 ("batches", None if self.batch is None else (self.batch,)),
                 ("threads", None if self.threads is None else (self.threads,)),
             )

@@ -1,69 +1,39 @@
-"""Runs the trials of a plan, round by round, in a seeded random order, and assembles the run record."""
+"""Runs the trials of a plan, round by round, each in a process of its own, and keeps each outcome at once."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.documents import Bundle, write_run
+from harness.conditions import watch
 from harness.energy import metered
-from harness.records import Accuracy, Device, Environment, Measurement, Run, RunStatus, Source, SuiteRef
-from harness.runner.accuracy import accuracy_of, with_reference
-from harness.runner.cases import PlannedCase, PlannedTrial, pick_key
-from harness.runner.measurements import assemble
+from harness.runner.cases import PlannedCase, PlannedTrial
+from harness.runner.rounds import Rounds
 from harness.runner.run_folder import RunFolder
+from harness.runner.self_cost import self_cost_jobs
+from harness.runner.target_figures import MEASURING_KINDS
 from harness.runner.trial_process import Outcome, interpreter_for, run_worker
 from harness.sensors import MeterStatus
 from harness.sensors.metering import Metering
 
-REFERENCE_BACKEND = "onnxruntime"  # its fp32 on the CPU runs the source graph as it is
-
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """How far a run is. `total` counts every case up to its next look, and grows where one is not sure enough there.
+
+    `finished` is one line about a case of which the last measuring trial has just ended.
+    """
 
     done: int
     total: int
     text: str
+    finished: str | None = None
 
 
 Listener = Callable[[Progress], None]
-
-
-def ordered_trials(cases: Sequence[PlannedCase], seed: int) -> list[tuple[PlannedCase, PlannedTrial]]:
-    """Return all trials: timing in rounds, each a new random order, then placement, accuracy and energy. The seed decides.
-
-    Rounds spread slow changes of the machine over all cases; the order keeps one case from always following another.
-    """
-    ordered: list[tuple[PlannedCase, PlannedTrial]] = []
-    rounds = max((_timing(case) for case in cases), default=0)
-    for number in range(rounds):
-        ordered += _shuffled(_nth(cases, "timing", number), f"{seed}-timing-{number}")
-    for kind in ("placement", "accuracy", "energy"):
-        ordered += _shuffled(_nth(cases, kind, 0), f"{seed}-{kind}")
-    return ordered
-
-
-def _timing(case: PlannedCase) -> int:
-    return sum(1 for trial in case.trials if trial.job.kind == "timing")
-
-
-def _nth(cases: Iterable[PlannedCase], kind: str, number: int) -> list[tuple[PlannedCase, PlannedTrial]]:
-    found = []
-    for case in cases:
-        of_kind = [trial for trial in case.trials if trial.job.kind == kind]
-        if number < len(of_kind):
-            found.append((case, of_kind[number]))
-    return found
-
-
-def _shuffled(trials: list[tuple[PlannedCase, PlannedTrial]], seed: str) -> list[tuple[PlannedCase, PlannedTrial]]:
-    random.Random(seed).shuffle(trials)  # noqa: S311  an order, not a secret
-    return trials
 
 
 def run_trials(
@@ -75,110 +45,93 @@ def run_trials(
     listen: Listener,
     meters: Sequence[MeterStatus] = (),
     energy_idle_s: float = 0.0,
+    budget_s: float | None = None,
 ) -> bool:
     """Run every trial that the folder does not hold yet; False when Ctrl-C ended it early. Each is kept at once.
 
     Meters are read during the energy trials only, after a stretch of idle.
     """
-    trials = ordered_trials(cases, seed)
+    rounds = Rounds(cases, seed, budget_s, energy_idle_s)
+    told: set[str] = set()
     try:
         with ExitStack() as stack:
             metering: Metering | None = None
-            for number, (case, trial) in enumerate(trials):
-                listen(Progress(number, len(trials), describe(case, trial)))
-                if folder.load(trial.key) is not None:
-                    continue
-                metered_trial = trial.job.kind == "energy"
-                if metered_trial and metering is None:
-                    metering = stack.enter_context(Metering(meters))
-                    metering.rest(energy_idle_s)
-                interpreter = interpreter_for(case.intent.backend, runtimes)
-                outcome = run_worker(archive, interpreter, trial.job, folder.path / "work")
-                if metered_trial and metering is not None and outcome.status == "ok":
-                    unit, index = case.case.compute_unit, case.intent.device_index
-                    document = metered(outcome.document, metering, unit, index, trial.job.batch)
-                    # Its times are no latency of the case: a meter was read meanwhile.
-                    outcome = replace(outcome, document=document, files={})
-                folder.save(trial.key, outcome)
+            itself = False
+            for case, trial in rounds:
+                if not itself and (rounds.number > 1 or trial.job.kind not in MEASURING_KINDS):
+                    itself = _measure_itself(folder, archive)  # after the first round, which comes first for people
+                listen(Progress(rounds.done, rounds.expected, _describe(rounds, case, trial), None))
+                outcome = folder.load(trial.key)
+                if outcome is None:
+                    if trial.job.kind == "energy" and metering is None:
+                        metering = stack.enter_context(Metering(meters))
+                        metering.rest(energy_idle_s)
+                    interpreter = interpreter_for(case.intent.backend, runtimes)
+                    outcome = _run(case, trial, archive, interpreter, folder, metering)
+                    folder.save(trial.key, outcome)
+                rounds.record(case, trial, outcome)
+                if trial.job.kind in MEASURING_KINDS and not rounds.goes_on(case) and case.measurement_id not in told:
+                    told.add(case.measurement_id)
+                    line = _ended(rounds, case, outcome)
+                    listen(Progress(rounds.done, rounds.expected, line, line))
+            if not itself and rounds.done:
+                _measure_itself(folder, archive)
     except KeyboardInterrupt:
         return False
-    listen(Progress(len(trials), len(trials), "done"))
+    listen(Progress(rounds.done, rounds.done, "done"))
     return True
+
+
+def _measure_itself(folder: RunFolder, archive: Path) -> bool:
+    """Measure what the harness itself costs per query, once for the run; True."""
+    for job in self_cost_jobs(folder.run_id):
+        if folder.load(job.trial_id) is None:
+            folder.save(job.trial_id, run_worker(archive, Path(sys.executable), job, folder.path / "work"))
+    return True
+
+
+def _run(
+    case: PlannedCase,
+    trial: PlannedTrial,
+    archive: Path,
+    interpreter: Path,
+    folder: RunFolder,
+    metering: Metering | None,
+) -> Outcome:
+    """Run one worker, with what else goes on watched meanwhile, and with the meters' readings for an energy trial."""
+    unit, index = case.case.compute_unit, case.intent.device_index
+    on_gpu = unit is not None and unit.startswith("gpu")
+    with watch(index if on_gpu else None) as watching:
+        outcome = run_worker(archive, interpreter, trial.job, folder.path / "work", watching.follow)
+    document = outcome.document
+    if document:
+        window = document.get("window_start_ns"), document.get("window_end_ns")
+        outcome = replace(outcome, document={**document, "conditions": watching.conditions(*window)})
+    if trial.job.kind == "energy" and metering is not None and outcome.status == "ok":
+        with_energy = metered(outcome.document, metering, unit, index, trial.job.batch)
+        # Its times are no latency of the case: a meter was read meanwhile.
+        outcome = replace(outcome, document=with_energy, files={})
+    return outcome
+
+
+def _describe(rounds: Rounds, case: PlannedCase, trial: PlannedTrial) -> str:
+    if trial.job.kind not in MEASURING_KINDS:
+        return describe(case, trial)
+    return f"round {rounds.number}, {rounds.active} cases left: {describe(case, trial)}"
+
+
+def _ended(rounds: Rounds, case: PlannedCase, outcome: Outcome) -> str:
+    """Return one line about a case that gets no further trial."""
+    intent = case.intent
+    where = f"{intent.workload.name} on {intent.backend} {intent.target}, {intent.scenario}"
+    count = rounds.trials_of(case)
+    if outcome.status != "ok":
+        return f"{where}: {outcome.status}. {outcome.reason}"
+    return f"{where}: {count} trial{'s' if count != 1 else ''}"
 
 
 def describe(case: PlannedCase, trial: PlannedTrial) -> str:
     """Return one line about a trial, for people."""
     intent = case.intent
-    what = intent.scenario if trial.job.kind == "timing" else trial.job.kind
+    what = intent.scenario if trial.job.kind in MEASURING_KINDS else trial.job.kind
     return f"{intent.workload.name} on {intent.backend} {intent.target}: {what}"
-
-
-def assemble_run(
-    cases: Sequence[PlannedCase],
-    folder: RunFolder,
-    *,
-    status: RunStatus,
-    device: Device,
-    environment: Environment,
-    suite: SuiteRef,
-    trigger: str,
-    started_at: str,
-    finished_at: str,
-    version: str,
-    processors: int,
-) -> tuple[Run, Bundle]:
-    """Join all finished trials to the run record and its blobs."""
-    source = Source(kind="measured", name="weighbridge", version=version)
-    outcomes = {trial.key: folder.load(trial.key) for case in cases for trial in case.trials}
-    qualities = _accuracies(cases, outcomes, suite.name)
-    blobs: dict[str, bytes] = {}
-    measurements: list[Measurement] = []
-    for case in cases:
-        ran = [(trial, outcome) for trial in case.trials if (outcome := outcomes[trial.key]) is not None]
-        accuracy = qualities.get(pick_key(case)) if case.status is None else None
-        made = assemble(case, ran, accuracy, processors, source)
-        blobs.update(made.blobs)
-        measurements.append(made.measurement)
-    run = Run(
-        run_id=folder.run_id,
-        status=status,
-        device=device,
-        environment=environment,
-        suite=suite,
-        trigger=trigger,
-        started_at=started_at,
-        finished_at=finished_at,
-        source=source,
-        measurements=tuple(measurements),
-        agent_version=version,
-    )
-    return run, Bundle(write_run(run), blobs)
-
-
-def _accuracies(
-    cases: Sequence[PlannedCase], outcomes: Mapping[str, Outcome | None], suite: str
-) -> dict[str, Accuracy]:
-    """Return the accuracy of each (workload, backend, target, precision), beside the fp32 reference of its workload."""
-    found: dict[str, Accuracy] = {}
-    owners: dict[str, PlannedCase] = {}
-    for case in sorted(cases, key=lambda case: not case.intent.accuracy):  # those that have the trial come first
-        key = pick_key(case)
-        if case.status is not None or key in found:
-            continue
-        outcome = next((outcomes[trial.key] for trial in case.trials if trial.job.kind == "accuracy"), None)
-        accuracy = accuracy_of(case, outcome, suite)
-        if accuracy is not None:
-            found[key], owners[key] = accuracy, case
-    references = {case.intent.workload.name: found[key].value for key, case in owners.items() if _is_reference(case)}
-    return {
-        key: with_reference(
-            accuracy, references.get(owners[key].intent.workload.name), owners[key].intent.workload.quality_target
-        )
-        for key, accuracy in found.items()
-    }
-
-
-def _is_reference(case: PlannedCase) -> bool:
-    intent = case.intent
-    full = intent.artifact_precision == "fp32" and intent.precision == "fp32"
-    return full and intent.backend == REFERENCE_BACKEND and intent.target == "cpu"

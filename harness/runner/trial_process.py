@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -41,12 +41,16 @@ class Outcome:
     files: Mapping[str, bytes] = field(default_factory=dict)  # what -> raw content
     last_words: str | None = None
     notes: tuple[str, ...] = ()
+    elapsed_s: float = 0.0  # from the start of the process to its end, as a run's budget counts it
 
 
-def run_worker(archive: Path, interpreter: Path, job: Job, folder: Path) -> Outcome:
+def run_worker(
+    archive: Path, interpreter: Path, job: Job, folder: Path, started: Callable[[int], None] | None = None
+) -> Outcome:
     """Run `job` in a fresh process and return its outcome; `folder` is made for it and removed afterwards.
 
-    A crash, a hang or a garbled result is an outcome with a reason. KeyboardInterrupt stops the worker and is raised again.
+    `started` is told the process's identifier as soon as there is one. A crash, a hang or a garbled result is an outcome
+    with a reason. KeyboardInterrupt stops the worker and is raised again.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,8 +61,9 @@ def run_worker(archive: Path, interpreter: Path, job: Job, folder: Path) -> Outc
         job = replace(job, out_dir=str(private))
         job_file = private / "job.json"
         write_job(job, job_file)
-        code, words, timed_out = _wait_for(archive, interpreter, job_file, private, job.timeout_s)
-        return _outcome(private, job, code, words, timed_out)
+        begin = time.monotonic()
+        code, words, timed_out = _wait_for(archive, interpreter, job_file, private, job.timeout_s, started)
+        return replace(_outcome(private, job, code, words, timed_out), elapsed_s=time.monotonic() - begin)
     except OSError as error:
         return Outcome("failed", f"The interpreter {interpreter} cannot be started: {error.strerror or error}.")
     finally:
@@ -66,7 +71,12 @@ def run_worker(archive: Path, interpreter: Path, job: Job, folder: Path) -> Outc
 
 
 def _wait_for(
-    archive: Path, interpreter: Path, job_file: Path, private: Path, timeout_s: float
+    archive: Path,
+    interpreter: Path,
+    job_file: Path,
+    private: Path,
+    timeout_s: float,
+    started: Callable[[int], None] | None,
 ) -> tuple[int | None, str, bool]:
     """Start the worker and wait; return (exit status, last words, timed out). No process of its group survives."""
     environment = worker_environment(os.environ, private)
@@ -88,6 +98,8 @@ def _wait_for(
     threading.Thread(target=_announce_end, args=(process, ended), name="wait-for-worker", daemon=True).start()
     timed_out = False
     try:
+        if started is not None:
+            started(process.pid)
         timed_out = not ended.wait(timeout_s)
     finally:
         _kill_group(process)

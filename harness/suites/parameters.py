@@ -63,4 +63,3 @@ def filled(scenario: str, parameters: Mapping[str, Any], latency_limit_ms: float
     if scenario != "server" or "limit_ms" in parameters:
         return dict(parameters)
     return {"limit_ms": latency_limit_ms, **parameters}
-

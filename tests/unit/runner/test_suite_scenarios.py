@@ -88,22 +88,40 @@ def test_a_group_takes_the_suite_s_way_of_repeating_and_may_have_its_own(tmp_pat
     [
         ('scenario = "single_stream"\nperiod_s = 1', "line 7: period_s belongs to the scenario duty_cycle only."),
         ('scenario = "offline"\nsamples_per_query = 8', "samples_per_query belongs to the scenario multi_stream only."),
-        ('scenario = "single_stream"\nslots = 2', "line 7: slots belong to the scenarios offline, multi_stream, server"),
+        (
+            'scenario = "single_stream"\nslots = 2',
+            "line 7: slots belong to the scenarios offline, multi_stream, server",
+        ),
         ('scenario = "duty_cycle"\nperiod_s = [1, 0]', "period_s must be a number from 0.001 to 3600, not 0."),
         ('scenario = "duty_cycle"\nperiod_s = []', "period_s must be a list that is not empty."),
-        ('scenario = "multi_stream"\nsamples_per_query = 1', "samples_per_query must be a whole number from 2 to 65536"),
+        (
+            'scenario = "multi_stream"\nsamples_per_query = 1',
+            "samples_per_query must be a whole number from 2 to 65536",
+        ),
         ('scenario = "cold_start"\nfile_cache = "hot"', "file_cache cannot be 'hot'. Allowed: warm, cold."),
         ('scenario = "server"\nlimit_ms = true', "limit_ms must be a number from 0.001 to"),
         ('scenario = "server"\nmax_trials = 4', "line 7: the scenario server has a fixed number of trials"),
         ('scenario = "sustained"\nduration_s = "long"', "line 7: duration_s must be a number from 1 to 86400"),
-        ('scenario = "offline"\nslots = [1, "all"]', 'slots must be a whole number from 1 to 1024, not \'all\' or "default".'),
-        ('scenario = "offline"\nartifact_precisions = ["int7"]', "'int7' is not known in artifact_precisions. Allowed: fp32"),
+        (
+            'scenario = "offline"\nslots = [1, "all"]',
+            "slots must be a whole number from 1 to 1024, not 'all' or \"default\".",
+        ),
+        (
+            'scenario = "offline"\nartifact_precisions = ["int7"]',
+            "'int7' is not known in artifact_precisions. Allowed: fp32",
+        ),
         (
             'scenario = "offline"\nartifact_precisions = ["int8"]\nartifact_precision = "int8"',
             "line 8: say either artifact_precision or artifact_precisions, not both.",
         ),
-        ('scenario = "offline"\ntrials = 8\nmax_trials = 4', "line 8: max_trials must be a whole number from 8 to 1000"),
-        ('scenario = "offline"\ntrials = 8\nmax_trials = 12\nlooks = [8, 10]', "looks must rise from trials to max_trials"),
+        (
+            'scenario = "offline"\ntrials = 8\nmax_trials = 4',
+            "line 8: max_trials must be a whole number from 8 to 1000",
+        ),
+        (
+            'scenario = "offline"\ntrials = 8\nmax_trials = 12\nlooks = [8, 10]',
+            "looks must rise from trials to max_trials",
+        ),
         ('scenario = "offline"\nhalf_width = 0', "half_width must be a number from 0.001 to 1, not 0."),
     ],
 )

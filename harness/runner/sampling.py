@@ -1,0 +1,78 @@
+"""How often a case was repeated, why it ended there, and the confidence that its intervals may claim for that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.judgement.flags import NOT_NARROW
+from harness.judgement.intervals import CONFIDENCE, median_over_trials
+from harness.judgement.stopping import decide
+from harness.judgement.summary import ONE_UNIT
+from harness.records import Flag, Sampling
+from harness.suites.definition import Group
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The record's own account, the confidence of one look for every interval of the case, and the flags."""
+
+    sampling: Sampling
+    confidence: float
+    flags: tuple[Flag, ...] = ()
+
+
+def sampled(group: Group, figure: str, values: Sequence[float], interrupted: bool) -> Sampled | None:
+    """Return how the trials of a case were sampled. `values` are their target figures, in the order of trials.
+
+    A case that neither its own rule nor Ctrl-C ended was ended by the run's budget. None without a trial.
+    """
+    if not values:
+        return None
+    if group.fixed:
+        return Sampled(_fixed(group, figure, values, interrupted), CONFIDENCE)
+    plan = group.stopping
+    decision = decide(values, plan)
+    # Between two looks nobody looks, unless something else made this the last one.
+    ended_by_rule = decision.stop and len(values) >= group.trials
+    if not ended_by_rule:
+        decision = decide(values, plan, budget_spent=True)
+    confidence = plan.confidence_at(len(values), last=not ended_by_rule or len(values) == plan.looks[-1])
+    assert decision.interval is not None
+    width = decision.interval.relative_half_width
+    narrow = decision.why == "narrow_enough"
+    stopped = "narrow_enough" if narrow else "interrupted" if interrupted and not ended_by_rule else "budget_spent"
+    sentence = f"{figure}: {decision.sentence} {ONE_UNIT[0].upper()}{ONE_UNIT[1:]}."
+    if stopped == "interrupted":
+        sentence = sentence.replace("the budget is spent", "the run was interrupted")
+    account = Sampling(
+        trials=len(values),
+        figure=figure,
+        stopped=stopped,  # type: ignore[arg-type]
+        sentence=sentence,
+        looks=plan.looks,
+        asked_half_width=plan.half_width,
+        reached_half_width=width,
+    )
+    return Sampled(account, confidence, () if narrow else (Flag(NOT_NARROW, sentence),))
+
+
+def _fixed(group: Group, figure: str, values: Sequence[float], interrupted: bool) -> Sampling:
+    count = len(values)
+    trials = f"{count} trial{'s' if count > 1 else ''}"
+    short = count < group.trials
+    why = f"{trials}, {group.trials} were planned" if short else f"{trials}, a number that was fixed beforehand"
+    found = median_over_trials(values)
+    width = found.relative_half_width
+    if width is not None:
+        told = f"; the interval is within {width:.1%} of the median"
+    else:
+        told = "; they give a range, no interval" if count > 1 else "; one process tells nothing about the next"
+    ended = ("interrupted" if interrupted else "budget_spent") if short else "fixed"
+    return Sampling(
+        trials=count,
+        figure=figure,
+        stopped=ended,  # type: ignore[arg-type]
+        sentence=f"{figure}: {why}{told}. {ONE_UNIT[0].upper()}{ONE_UNIT[1:]}.",
+        reached_half_width=width,
+    )
