@@ -72,13 +72,13 @@ def report_lines(checked: Checked) -> list[str]:
     for history, changes in checked.devices:
         head = f"{clean(history.device)}, run of {history.started_at:%Y-%m-%d %H:%M} UTC"
         count = {verdict: sum(change.verdict == verdict for _, change in changes) for verdict in _WORDS}
-        compared = count["regression"] + count["better"] + count["same"]
+        compared = sum(count[verdict] for verdict in ("regression", "better", "same", "undecided"))
         if history.earlier_runs == 0:
             lines.append(f"{head}: nothing to compare with, it is this device's first run.")
             continue
         summary = ", ".join(f"{number} {_WORDS[verdict]}" for verdict, number in count.items() if number)
         lines.append(f"{head}: {summary or 'it holds no cases'}." + ("" if compared else " Nothing could be compared."))
-        for wanted in ("regression", "better"):
+        for wanted in ("regression", "undecided", "better"):
             for pair, change in changes:
                 if change.verdict == wanted:
                     lines.append(f"  {_WORDS[wanted]}: {clean(pair.label)}: {clean(' '.join(change.reasons))}")
@@ -89,6 +89,7 @@ _WORDS = {
     "regression": "worse",
     "better": "better",
     "same": "unchanged",
+    "undecided": "undecided",
     "nothing_to_compare": "without an earlier measurement",
     "not_measured": "not measured this time",
 }

@@ -7,15 +7,21 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from db.answers import Filter, ResultRow
+from harness.judgement.trust import trust_of_row
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 
+# What a measurement has now and one of an older record may not say.
+_ADDED: dict[str, Any] = dict.fromkeys(("throughput", "sampling", "rate_curve", "over_time", "fidelity"))
+
+
 def measurement_documents(engine: Engine, wanted: Filter) -> list[dict[str, Any]]:
     """Each measurement that fits the filter, with the fields of its record, and `device` and `run` beside them.
 
-    `status` and `reason` are the judged ones: a measurement that breaks the validity rule reads invalid.
+    `status` and `reason` are the judged ones: a measurement that breaks the validity rule reads invalid. `trust` is made
+    at reading: its grade and the doubts behind it. Fields that were added after a record was written have their defaults.
     """
     from db.queries import results
 
@@ -28,10 +34,12 @@ def measurement_documents(engine: Engine, wanted: Filter) -> list[dict[str, Any]
         device = {**record["device"], "name": row.device}
         documents.append(
             {
+                **_ADDED,
                 **measurement,
                 "status": row.status,
                 "reason": row.reason,
                 "workload_family": row.family,
+                "trust": trust_of_row(row).as_document(),
                 "device": device,
                 "run": _run(row, record, received),
             }
@@ -43,6 +51,7 @@ def _run(row: ResultRow, record: dict[str, Any], received: dict[str, Any]) -> di
     names = ("run_id", "status", "suite", "trigger", "started_at", "finished_at", "source", "agent_version")
     return {
         **{name: record[name] for name in names},
+        **{name: record.get(name) for name in ("self_cost", "preparation")},
         "environment_digest": row.environment_digest,
         "ingest_sequence": row.ingest_sequence,
         "annotations": list(row.annotations),

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError
+from harness.judgement import flags
 from harness.judgement.regression import Point
+from harness.judgement.spread import spread_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 
+LOOKED_BACK = 5  # earlier measurements of a case among which an undisturbed one is looked for
 _ASKED = (
     "workload",
     "backend",
@@ -28,7 +32,7 @@ _ASKED = (
 
 @dataclass(frozen=True)
 class Pair:
-    """One case of the newest run, and the last earlier measurement of it that was ok."""
+    """One case of the newest run, and the last earlier measurement of it that was ok and undisturbed, else ok."""
 
     case_key: str
     label: str
@@ -100,11 +104,10 @@ def _history(connection: Connection, device: Any) -> DeviceHistory | None:
         return None
     runs = int(connection.execute(select(func.count()).select_from(good.subquery())).scalar_one())
     now = connection.execute(_points(good).where(_run_row() == newest.id).order_by(_position())).mappings().all()
-    before = {row["case_id"]: row for row in connection.execute(_last_ok(good, newest)).mappings()}
+    before = _settled(connection.execute(_last_ok(good, newest)).mappings())
     if any(_without_model(row) for row in now):
-        asked = {
-            _asked(row): row for row in connection.execute(_last_ok(good, newest, only_its_cases=False)).mappings()
-        }
+        every = _settled(connection.execute(_last_ok(good, newest, only_its_cases=False)).mappings())
+        asked = {_asked(row): row for row in every.values()}
         before |= {row["case_id"]: asked[_asked(row)] for row in now if _without_model(row) and _asked(row) in asked}
     pairs = tuple(
         Pair(
@@ -116,6 +119,20 @@ def _history(connection: Connection, device: Any) -> DeviceHistory | None:
         for row in now
     )
     return DeviceHistory(device.name, device.uuid, newest.run_id, newest.started_at, runs - 1, pairs)
+
+
+def _settled(rows: Iterable[Any]) -> dict[int, Any]:
+    """Of each case, the latest of these ok measurements that nothing disturbed, else the latest. Rows come oldest first."""
+    chosen: dict[int, Any] = {}
+    for row in rows:
+        held = chosen.get(row["case_id"])
+        if held is None or _undisturbed(row) or not _undisturbed(held):
+            chosen[row["case_id"]] = row
+    return dict(sorted(chosen.items(), key=lambda item: (item[1]["started_at"], item[1]["id"])))
+
+
+def _undisturbed(row: Any) -> bool:
+    return not any(flag["code"] in flags.UNSETTLED for flag in row["flags"])
 
 
 def _without_model(row: Any) -> bool:
@@ -159,6 +176,9 @@ def _points(good: Any) -> Any:
             Measurement.p50_ms,
             Measurement.throughput_per_s,
             Measurement.accuracy_value,
+            Measurement.quantiles,
+            Measurement.throughput,
+            Measurement.flags,
             Measurement.runtime,
             Measurement.runtime_version,
             Case.key.label("case_key"),
@@ -173,7 +193,7 @@ def _points(good: Any) -> Any:
 
 
 def _last_ok(good: Any, newest: Any, only_its_cases: bool = True) -> Any:
-    """Of each case of the newest run, the last ok measurement in an earlier run, by a window function over one index.
+    """Of each case of the newest run, the last few ok measurements in earlier runs, by a window function over one index.
 
     A resumed run began when its interrupted part did, so that this is no earlier one. `only_its_cases` False: of every
     case of the device, the oldest first.
@@ -194,7 +214,7 @@ def _last_ok(good: Any, newest: Any, only_its_cases: bool = True) -> Any:
     if only_its_cases:
         ranked = ranked.where(Measurement.case_id.in_(cases))
     last = ranked.subquery("ranked")
-    return select(last).where(last.c.rank == 1).order_by(last.c.started_at, last.c.id)
+    return select(last).where(last.c.rank <= LOOKED_BACK).order_by(last.c.started_at, last.c.id)
 
 
 def _point(row: Any) -> Point:
@@ -208,4 +228,7 @@ def _point(row: Any) -> Point:
         throughput_per_s=row["throughput_per_s"],
         accuracy=row["accuracy_value"],
         runtime=runtime,
+        p50=spread_of((row["quantiles"] or {}).get("p50"), row["p50_ms"]),
+        throughput=spread_of(row["throughput"], row["throughput_per_s"]),
+        flags=tuple(flag["code"] for flag in row["flags"]),
     )

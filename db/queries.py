@@ -6,6 +6,7 @@ number of rows. Rows are plain data; no ORM object leaves this module.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from db.answers import Facets, Filter, ResultRow, RunDetail, RunRow
@@ -23,6 +24,7 @@ __all__ = [
     "RunRow",
     "count",
     "data_version",
+    "environments",
     "facets",
     "results",
     "run_detail",
@@ -171,6 +173,25 @@ def data_version(engine: Engine) -> int:
 
     with reading(engine) as connection:
         return int(connection.execute(select(StoreState.data_version)).scalar_one())
+
+
+def environments(engine: Engine, digests: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Machine and configuration of each environment, by its digest; what the store does not hold is left out."""
+    from sqlalchemy import select
+
+    from db.schema import Environment
+    from db.transactions import reading
+
+    wanted = sorted(set(digests))
+    found: dict[str, dict[str, Any]] = {}
+    with reading(engine) as connection:
+        for start in range(0, len(wanted), 500):
+            statement = select(Environment.digest, Environment.machine, Environment.configuration).where(
+                Environment.digest.in_(wanted[start : start + 500])
+            )
+            for row in connection.execute(statement):
+                found[row.digest] = {"machine": row.machine, "configuration": row.configuration}
+    return found
 
 
 def trial_samples(engine: Engine, measurement_id: str, what: str = "latency_ns") -> npt.NDArray[np.int64]:

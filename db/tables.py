@@ -13,13 +13,17 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from db.answers import ResultRow
+from harness.judgement.figures import THROUGHPUT_SCENARIOS
+from harness.judgement.spread import Spread, spread_of
+from harness.judgement.trust import trust_of_row
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-WIDE = 150  # characters that all columns need to be read with ease
+WIDE = 170  # characters that all columns need to be read with ease
 STATUS_STYLES = {"ok": "green", "invalid": "red", "failed": "red", "unsupported": "yellow", "skipped": "dim"}
+GATE_STYLES = {"passed": "green", "failed": "bold red", "undecided": "yellow"}
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run a cell that begins so
 
 
@@ -35,7 +39,11 @@ def results_table(rows: Sequence[ResultRow], width: int) -> Table:
         header_style="bold", row_styles=("", "dim") if len(rows) > 8 else (), padding=(0, 1) if wide else (0, 0)
     )
     labels = device_labels(rows)
-    columns = [column for column in _columns(labels) if wide or column.narrow]
+    columns = [
+        column
+        for column in _columns(labels)
+        if column.narrow or (wide and any(column.cell(row).plain != "-" for row in rows))
+    ]
     for column in columns:
         whole = column.title in {"Workload", "Scenario"}  # names that a reader searches for are not broken
         table.add_column(column.title, justify="right" if column.number else "left", overflow="fold", no_wrap=whole)
@@ -71,11 +79,14 @@ def _columns(labels: dict[str, str]) -> tuple[Column, ...]:
         Column("Scenario", words(lambda row: row.scenario)),
         Column("Precision", words(_precision), narrow=False),
         Column("p50 ms", number(lambda row: row.p50_ms), number=True),
+        Column("low–high (trials)", words(_sureness), number=True, narrow=False),
         Column("p99 ms", number(lambda row: row.p99_ms), number=True, narrow=False),
         Column("per s", number(lambda row: row.throughput_per_s), number=True),
         Column("Accuracy", words(_accuracy), number=True, narrow=False),
+        Column("Gate", lambda row: Text(_gate(row), style=GATE_STYLES.get(_gate(row), "")), narrow=False),
         Column("J each", words(_energy), number=True, narrow=False),
         Column("Status", lambda row: Text(row.status, style=STATUS_STYLES.get(row.status, ""))),
+        Column("Trust", words(lambda row: trust_of_row(row).grade)),
         Column("Source", words(lambda row: row.source_name), narrow=False),
     )
 
@@ -130,8 +141,35 @@ def _energy(row: ResultRow) -> str:
 
 
 def _precision(row: ResultRow) -> str:
+    """The model file's, what was asked for where that is the vendor's choice, and what really computed."""
+    asked = f"{row.artifact_precision} default" if row.requested_precision == "default" else row.artifact_precision
     ran = row.effective_precision
-    return row.artifact_precision if ran in {None, row.artifact_precision} else f"{row.artifact_precision} as {ran}"
+    if ran is None:
+        return f"{asked}, ran unknown" if row.status == "ok" else asked
+    return asked if ran == asked else f"{asked} as {ran}"
+
+
+def _sureness(row: ResultRow) -> str:
+    """What stands beside the scenario's own figure, with the number of trials: a 95 % interval over them, or a range,
+    which is no interval."""
+    spread = headline_spread(row)
+    count = spread.trials or (row.sampling or {}).get("trials")
+    trials = f" ({count})" if count else ""
+    if spread.low is None or spread.high is None:
+        return trials.strip() or "-"
+    bounds = f"{figure(spread.low)}–{figure(spread.high)}"
+    return {"interval": "", "within_one": "inside "}.get(spread.kind, "range ") + bounds + trials
+
+
+def headline_spread(row: ResultRow) -> Spread:
+    """The median latency, or the throughput where a scenario is about that, with its interval or range."""
+    if row.scenario in THROUGHPUT_SCENARIOS or row.p50_ms is None:
+        return spread_of(row.throughput, row.throughput_per_s)
+    return spread_of((row.quantiles or {}).get("p50"), row.p50_ms)
+
+
+def _gate(row: ResultRow) -> str:
+    return str((row.accuracy or {}).get("gate") or "-")
 
 
 def _cell(value: Any) -> Any:

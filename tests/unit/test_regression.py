@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.judgement.regression import Point, Thresholds, judge
+from harness.judgement.spread import Kind, Spread
 
 OLD = Point("m1", "r1", "ok", None, 10.0, 100.0, 0.87, "onnxruntime 1.31")
 NEW = replace(OLD, measurement_id="m2", run_id="r2")
@@ -56,3 +57,45 @@ def test_nothing_is_claimed_where_there_is_nothing_to_compare() -> None:
 def test_the_threshold_can_be_chosen() -> None:
     assert judge(replace(NEW, p50_ms=10.6), OLD, Thresholds(slower_ratio=1.05)).verdict == "regression"
     assert judge(replace(NEW, p50_ms=14.0), OLD, Thresholds(slower_ratio=1.5)).verdict == "same"
+
+
+def spread(value: float, low: float, high: float, kind: Kind = "interval") -> Spread:
+    return Spread(value, low, high, kind, 9)
+
+
+def judged(new: Spread, old: Spread, **changes: object) -> str:
+    newest = replace(NEW, p50_ms=new.value, p50=new, **changes)  # type: ignore[arg-type]
+    return judge(newest, replace(OLD, p50_ms=old.value, p50=old)).verdict
+
+
+@pytest.mark.parametrize("kind", ["interval", "range"])
+def test_intervals_or_ranges_that_overlap_raise_no_alarm(kind: Kind) -> None:
+    assert judged(spread(13, 9.8, 14, kind), spread(10, 9, 11, kind)) == "undecided"
+    assert judged(spread(7, 6, 9.5, kind), spread(10, 9, 11, kind)) == "undecided"
+
+
+def test_intervals_apart_and_beyond_the_threshold_are_a_regression() -> None:
+    assert judged(spread(13, 12, 14), spread(10, 9, 11)) == "regression"
+    assert judged(spread(7, 6, 8), spread(10, 9, 11)) == "better"
+
+
+def test_intervals_apart_below_the_threshold_are_no_regression() -> None:
+    assert judged(spread(10.5, 10.4, 10.6), spread(10, 9.9, 10.1)) == "same"
+
+
+def test_an_interval_inside_one_trial_bounds_nothing_between_runs() -> None:
+    assert judged(spread(13, 9, 14, "within_one"), spread(10, 9, 11)) == "regression"
+
+
+@pytest.mark.parametrize("code", ["other_load", "steal", "throttled", "trials_disagree", "not_steady"])
+def test_a_disturbed_measurement_raises_no_alarm_and_says_why(code: str) -> None:
+    change = judge(replace(NEW, p50_ms=20.0, flags=(code,)), OLD)
+    assert change.verdict == "undecided"
+    assert "disturbed or did not settle" in change.reasons[0]
+    assert judge(replace(NEW, p50_ms=20.0), replace(OLD, flags=(code,))).verdict == "undecided"
+    assert judge(replace(NEW, p50_ms=20.0, flags=("random_inputs",)), OLD).verdict == "regression"
+
+
+def test_a_disturbance_hides_no_lost_accuracy_and_no_failure() -> None:
+    assert judge(replace(NEW, p50_ms=20.0, accuracy=0.5, flags=("steal",)), OLD).verdict == "regression"
+    assert judge(replace(NEW, status="failed", reason="x", flags=("steal",)), OLD).verdict == "regression"
