@@ -129,8 +129,9 @@ def _result(row: ResultRow) -> tuple[object, ...]:
 
 def _route(row: ResultRow) -> str:
     """Backend and requested target, and what really ran where that is something else."""
+    name = route_name(row)
     differs = row.effective_target is not None and row.effective_target != row.target and row.target != "unknown"
-    return f"{route_name(row)} (ran on {row.effective_target})" if differs else route_name(row)
+    return f"{name} (ran on {row.effective_target})" if differs and "(ran on" not in name else name
 
 
 def _three(value: float | None, factor: float = 1) -> float | None:

@@ -25,6 +25,7 @@ class Filter:
     statuses: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     run_ids: tuple[str, ...] = ()
+    measurement_ids: tuple[str, ...] = ()
     search: str | None = None
     newest_only: bool = False
     limit: int = 1000

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from sqlalchemy import Connection, Engine
 
+MOST_ROWS = 1_000_000  # of one run
 __all__ = [
     "Facets",
     "Filter",
@@ -26,6 +27,7 @@ __all__ = [
     "data_version",
     "environments",
     "facets",
+    "identified",
     "results",
     "run_detail",
     "run_list",
@@ -152,7 +154,7 @@ def run_detail(engine: Engine, run_id: str) -> RunDetail:
                     for unit in units
                 ],
             },
-            rows=_rows(connection, Filter(run_ids=(run_id,), limit=1_000_000)),
+            rows=_rows(connection, Filter(run_ids=(run_id,), limit=MOST_ROWS)),
             trials=_trials(connection, found.id),
             record_sha256=found.record_sha256,
             received_at=found.received_at,
@@ -173,6 +175,26 @@ def data_version(engine: Engine) -> int:
 
     with reading(engine) as connection:
         return int(connection.execute(select(StoreState.data_version)).scalar_one())
+
+
+def identified(engine: Engine, beginning: str) -> list[Filter]:
+    """Filters for the runs and measurements whose id begins so, runs first; at most a few, several mean it is ambiguous."""
+    from sqlalchemy import select
+
+    from db.schema import Measurement, Run
+    from db.transactions import reading
+
+    with reading(engine) as connection:
+
+        def beginning_so(column: Any) -> list[str]:
+            statement = select(column).where(column.startswith(beginning, autoescape=True)).order_by(column).limit(3)
+            return list(connection.scalars(statement))
+
+        runs, measurements = beginning_so(Run.run_id), beginning_so(Measurement.measurement_id)
+    return [
+        *(Filter(run_ids=(run,), limit=MOST_ROWS) for run in runs),
+        *(Filter(measurement_ids=(measurement,)) for measurement in measurements),
+    ]
 
 
 def environments(engine: Engine, digests: Sequence[str]) -> dict[str, dict[str, Any]]:

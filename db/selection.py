@@ -162,6 +162,7 @@ def restricted(statement: Select[Any], wanted: Filter) -> Select[Any]:
         (Case.scenario, wanted.scenarios),
         (Measurement.status, wanted.statuses),
         (Run.run_id, wanted.run_ids),
+        (Measurement.measurement_id, wanted.measurement_ids),
     ):
         if values:
             statement = statement.where(column.in_(values))

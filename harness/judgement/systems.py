@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from harness.errors import UsageError
 from harness.judgement.comparable import ComparableRow
 from harness.judgement.figures import source_name
+from harness.judgement.validity import CHOOSING_TARGETS
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,13 @@ class System:
     title: str  # the weights, in words: "ResNet-50, seeded weights"
     source: str  # "measured here", or the name of the imported source
     imported: bool
+    precision: str = ""  # in words: "int8 model", "fp32 model at vendor default"
 
     @property
     def words(self) -> str:
         """Everything that a person may type to name this system."""
         parts = (self.id, self.label, self.hardware, self.device, self.backend, self.target, self.workload, self.title)
-        return " ".join((*parts, self.source)).casefold()
+        return " ".join((*parts, self.precision, self.source)).casefold()
 
 
 def grouped(rows: Sequence[ComparableRow]) -> dict[str, list[ComparableRow]]:
@@ -74,6 +76,7 @@ def systems_of(rows: Sequence[ComparableRow]) -> tuple[System, ...]:
                 title=row.workload_title or row.workload,
                 source=source_name(row),
                 imported=row.source_kind == "imported",
+                precision=_precision_words(row),
             )
         )
     return tuple(sorted(found, key=lambda system: (system.imported, system.label.casefold(), system.id)))
@@ -168,9 +171,16 @@ def _labels(groups: Mapping[str, Sequence[ComparableRow]]) -> dict[str, str]:
 
 
 def route_name(row: ComparableRow) -> str:
-    """Backend and target, as far as they are known: "onnxruntime cpu", "tensorrt"."""
+    """Backend and target, as far as they are known: "onnxruntime cpu", "tensorrt".
+
+    Where the target leaves the choice to the runtime, its word is no device: what it chose is named with it.
+    """
     known = [part for part in (row.backend, row.target) if part and part != "unknown"]
-    return " ".join(known) or "backend not known"
+    name = " ".join(known) or "backend not known"
+    if row.target.lower().partition(":")[0] not in CHOOSING_TARGETS or row.status != "ok":
+        return name
+    devices = [str(device) for device in (row.effective or {}).get("devices") or ()]
+    return f"{name} (ran on {', '.join(devices) or row.effective_target or 'what it does not tell'})"
 
 
 def _precision_words(row: ComparableRow) -> str:
