@@ -217,7 +217,11 @@ def environments(engine: Engine, digests: Sequence[str]) -> dict[str, dict[str, 
 
 
 def trial_samples(engine: Engine, measurement_id: str, what: str = "latency_ns") -> npt.NDArray[np.int64]:
-    """Raw samples of all timing trials of a measurement, in order, in nanoseconds; empty when none are kept."""
+    """Raw samples of all timing trials of a measurement, in order, in nanoseconds; empty when none are kept.
+
+    Latencies are those of which the figures are made: what a trial had not settled for is left out in front, as the record
+    says, so that percentiles of them can be compared with the record's. The blobs keep all of them.
+    """
     import zlib
 
     import numpy as np
@@ -227,7 +231,7 @@ def trial_samples(engine: Engine, measurement_id: str, what: str = "latency_ns")
     from db.transactions import reading
 
     statement = (
-        select(Sample.data)
+        select(Sample.data, Trial.discarded_unsteady)
         .join(TrialSample, TrialSample.sha256 == Sample.sha256)
         .join(Trial, Trial.id == TrialSample.trial_id)
         .join(Measurement, Measurement.id == Trial.measurement_id)
@@ -236,7 +240,10 @@ def trial_samples(engine: Engine, measurement_id: str, what: str = "latency_ns")
         .order_by(Trial.position, TrialSample.position)
     )
     with reading(engine) as connection:
-        parts = [np.frombuffer(zlib.decompress(data), dtype="<i8") for data in connection.scalars(statement)]
+        parts = [
+            np.frombuffer(zlib.decompress(data), dtype="<i8")[(skip or 0) if what == "latency_ns" else 0 :]
+            for data, skip in connection.execute(statement)
+        ]
     return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, dtype=np.int64)
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from harness.judgement.effective_size import effective_size
 from harness.judgement.flags import FEW_SAMPLES, TRIALS_DISAGREE
-from harness.judgement.intervals import CONFIDENCE, MEDIAN, least_count, median_over_trials, percentile_interval
+from harness.judgement.intervals import CONFIDENCE, least_count, median_over_trials, percentile_interval
 from harness.records import ColdStart, Flag, Latency, Quantile
 
 Samples = npt.NDArray[np.int64]
@@ -127,14 +127,14 @@ def _quantile(
 
 
 def _worth(samples: Samples, ordered: Samples, per_mille: int) -> int:
-    """Return how many independent samples one trial is worth at a percentile; the median's memory counts where longer."""
-    count = len(ordered)
-    return effective_size(samples, ordered[count * per_mille // 1000], ordered[count * MEDIAN // 1000])
+    """Return how many independent samples one trial is worth at a percentile, by the memory of the series "at most it"."""
+    return effective_size(samples, ordered[len(ordered) * per_mille // 1000])
 
 
 def _within_trial(samples: Samples, per_mille: int) -> Quantile:
-    found = percentile_interval(samples, per_mille)
-    assert found.low is not None and found.high is not None  # `samples_needed` are there
+    found = percentile_interval(samples, per_mille)  # stricter: there the median's memory counts too, where it is longer
+    if found.low is None or found.high is None:
+        return Quantile(found.value / 1e6, method=f"floor(n p), one trial, no interval: {found.reason}, {ONE_UNIT}")
     worth = f"{found.independent} of {found.count} samples count as independent"
     method = f"floor(n p), 95 % interval within one trial, {worth}, {ONE_UNIT}"
     return Quantile(found.value / 1e6, found.low / 1e6, found.high / 1e6, method)
@@ -169,13 +169,14 @@ def stability_flags(trials: Sequence[Samples]) -> tuple[Flag, ...]:
     medians = [float(np.median(trial)) for trial in trials if len(trial)]
     if len(medians) < 2:
         return ()
-    spread = (max(medians) - min(medians)) / median(medians)
+    outer = len(medians) // 4 if len(medians) >= MANY_TRIALS else 0
+    counted = sorted(medians)[outer : len(medians) - outer]
+    spread = (counted[-1] - counted[0]) / median(medians)
     if spread <= MOST_DISAGREEMENT:
         return ()
-    message = (
-        f"The medians of {len(medians)} trials lie {spread:.0%} apart; is the machine busy, or its clock not steady?"
-    )
-    return (Flag(TRIALS_DISAGREE, message),)
+    which = f"{'Half of the' if outer else 'The'} medians of {len(medians)} trials"
+    words = f"{which} lie {spread:.0%} apart; is the machine busy, or its clock not steady?"
+    return (Flag(TRIALS_DISAGREE, words),)
 
 
 def sample_flags(latency: Latency | None) -> tuple[Flag, ...]:

@@ -221,6 +221,20 @@ def test_raw_samples_come_back_to_the_nanosecond(store: Any, make_bundle: Maker)
     assert queries.trial_samples(store.engine, "none").size == 0
 
 
+def test_samples_that_no_figure_uses_are_left_out_in_front(store: Any, make_bundle: Maker) -> None:
+    def unsettled(run: Run) -> Run:
+        (first, *others) = run.measurements[0].trials
+        trials = (replace(first, discarded_unsteady=2), *others)
+        return replace(run, measurements=(replace(run.measurements[0], trials=trials),))
+
+    bundle = make_bundle(change=unsettled)
+    ingest(store.engine, bundle)
+    (blob,) = bundle.blobs.values()
+    measurement = read_run(bundle.record).measurements[0].measurement_id
+    samples = queries.trial_samples(store.engine, measurement)
+    assert samples.tobytes() == zlib.decompress(blob)[16:]  # two of eight bytes each
+
+
 def test_an_unknown_batch_is_none(store: Any, make_bundle: Maker) -> None:
     def unknown_batch(run: Run) -> Run:
         case = replace(run.measurements[0].case, batch=0)

@@ -56,8 +56,10 @@ def good(milliseconds: list[float], throughput: float = 100.0, what: str = "late
     return Outcome("ok", None, document, {what: data})
 
 
-def joined(case: PlannedCase, *outcomes: Outcome, accuracy: Accuracy | None = None, processors: int = 2) -> Assembled:
-    return assemble(case, list(zip(case.trials, outcomes, strict=False)), accuracy, processors, SOURCE)
+def joined(
+    case: PlannedCase, *outcomes: Outcome, accuracy: Accuracy | None = None, interrupted: bool = False
+) -> Assembled:
+    return assemble(case, list(zip(case.trials, outcomes, strict=False)), accuracy, 2, SOURCE, interrupted)
 
 
 def test_figures_of_all_trials_and_raw_samples_beside() -> None:
@@ -143,7 +145,7 @@ def test_unsupported_known_only_by_the_worker_stays_unsupported() -> None:
 
 
 def test_an_interrupted_case_keeps_what_it_has_and_says_so() -> None:
-    measurement = joined(planned(trials=3), good([1, 1])).measurement
+    measurement = joined(planned(trials=3), good([1, 1]), interrupted=True).measurement
     assert measurement.status == "ok"
     assert [flag.message for flag in measurement.flags if flag.code == "fewer_trials"] == [
         "1 of 3 timing trials ended before the run was interrupted."
@@ -153,7 +155,7 @@ def test_an_interrupted_case_keeps_what_it_has_and_says_so() -> None:
 
 def test_flags_tell_what_a_reader_must_know() -> None:
     placement = {"CPUExecutionProvider": 0.4, "XnnpackExecutionProvider": 0.6}
-    outcome = replace(good([1, 1], threads=4, precision=None, placement_nodes=placement), notes=("It ended badly.",))
+    outcome = replace(good([1] * 6, threads=4, precision=None, placement_nodes=placement), notes=("It ended badly.",))
     measurement = joined(replace(planned(trials=1), input_note="Inputs are random."), outcome).measurement
     messages = {flag.code: flag.message for flag in measurement.flags}
     assert set(messages) == {
@@ -162,7 +164,7 @@ def test_flags_tell_what_a_reader_must_know() -> None:
     }  # fmt: skip
     assert messages["threads_oversubscribed"] == "4 threads ran on 2 available processors."
     assert messages["threads_differ"] == "2 threads were asked for, 4 ran."
-    assert "XnnpackExecutionProvider 60%" in messages["mixed_placement"]
+    assert "XnnpackExecutionProvider 60 %" in messages["mixed_placement"]
 
 
 def test_a_case_that_cannot_run_has_its_reason_and_nothing_else() -> None:
@@ -171,3 +173,92 @@ def test_a_case_that_cannot_run_has_its_reason_and_nothing_else() -> None:
     assert (measurement.status, measurement.reason) == ("unsupported", "No GPU here.")
     assert measurement.effective is None
     assert measurement.trials == ()
+
+
+def settling(seed: int, slow: int, count: int = 1000) -> list[float]:
+    """Milliseconds: `slow` queries of about 5, then about 1, each a little off."""
+    noise = np.random.default_rng(seed).normal(1, 0.01, count)
+    return list(np.where(np.arange(count) < slow, 5.0, 1.0) * noise)
+
+
+def test_what_had_not_settled_is_left_out_of_every_figure_and_kept_as_samples() -> None:
+    case = planned(trials=2)
+    measurement = joined(case, good(settling(1, 200)), good(settling(2, 200))).measurement
+    assert measurement.status == "ok", measurement.reason
+    out = [trial.discarded_unsteady or 0 for trial in measurement.trials]
+    assert all(200 <= count <= 300 for count in out)  # all slow ones, and hardly more
+    assert [trial.samples[0].count for trial in measurement.trials] == [1000, 1000]
+    assert measurement.latency_ms is not None
+    assert measurement.latency_ms.count == 2000 - sum(out)
+    assert measurement.latency_ms.max is not None and measurement.latency_ms.max < 2  # none of the slow ones is in it
+    assert measurement.latency_ms.p99.value is not None and measurement.latency_ms.p99.value < 1.1
+    (flag,) = [flag for flag in measurement.flags if flag.code == "slow_start"]
+    assert "2 of 2 trials started slowly: about 2" in flag.message  # 20 to 29 %
+
+
+def test_a_trial_that_never_settles_says_so_and_nothing_is_left_out() -> None:
+    rising = list(np.linspace(1, 3, 1000) * np.random.default_rng(3).normal(1, 0.01, 1000))
+    measurement = joined(planned(trials=1), good(rising)).measurement
+    (trial,) = measurement.trials
+    assert trial.discarded_unsteady is None
+    assert "no steady state" in (trial.unsteady_reason or "")
+    assert measurement.latency_ms is not None and measurement.latency_ms.count == 1000
+    assert "not_steady" in {flag.code for flag in measurement.flags}
+
+
+def test_too_few_samples_to_judge_are_no_flag_but_said_beside_the_trial() -> None:
+    measurement = joined(planned(trials=1), good([1.0] * 20)).measurement
+    assert "too few to tell" in (measurement.trials[0].unsteady_reason or "")
+    assert not {"not_steady", "slow_start"} & {flag.code for flag in measurement.flags}
+
+
+def adaptive(least: int, most: int) -> PlannedCase:
+    """A case whose trials were planned up to `most`; what came of them is up to the caller."""
+    case = planned(trials=most)
+    group = replace(case.intent.group, trials=least, max_trials=most)
+    return replace(case, intent=replace(case.intent, group=group))
+
+
+def test_sampling_says_how_often_why_and_how_sure() -> None:
+    outcomes = [good([10 + 0.01 * number] * 8) for number in range(8)]
+    measurement = joined(adaptive(8, 24), *outcomes).measurement
+    sampling, latency = measurement.sampling, measurement.latency_ms
+    assert sampling is not None and latency is not None
+    assert (sampling.trials, sampling.figure, sampling.stopped) == (8, "p50", "narrow_enough")
+    assert (sampling.looks, sampling.asked_half_width) == ((8, 12, 16, 24), 0.05)
+    # By hand: the middle of 10.00 to 10.07 is 10.035, and at a quarter of the error the interval of eight is all of them.
+    assert (latency.p50.value, latency.p50.low, latency.p50.high) == (10.035, 10.0, 10.07)
+    assert sampling.reached_half_width == pytest.approx(0.035 / 10.035)
+    assert "1 unit measured" in sampling.sentence.lower()
+    assert "98.75 % at this look" in (latency.p50.method or "")
+    assert "not_narrow" not in {flag.code for flag in measurement.flags}
+
+
+def test_a_budget_that_ended_it_leaves_a_wide_interval_with_its_reason() -> None:
+    outcomes = [good([10.0 * (1 + number % 4)] * 8) for number in range(9)]
+    measurement = joined(adaptive(8, 24), *outcomes).measurement
+    assert measurement.sampling is not None
+    assert measurement.sampling.stopped == "budget_spent"
+    (flag,) = [flag for flag in measurement.flags if flag.code == "not_narrow"]
+    assert "5.0% was asked for; the budget is spent" in flag.message
+    broken_off = joined(adaptive(8, 24), *outcomes, interrupted=True).measurement
+    assert broken_off.sampling is not None
+    assert broken_off.sampling.stopped == "interrupted"
+    assert "the run was interrupted" in broken_off.sampling.sentence
+
+
+def test_a_fixed_number_asks_for_no_width() -> None:
+    measurement = joined(planned(trials=2), good([1] * 8), good([1] * 8)).measurement
+    sampling = measurement.sampling
+    assert sampling is not None
+    assert (sampling.stopped, sampling.asked_half_width, sampling.reached_half_width) == ("fixed", None, None)
+    assert "they give a range, no interval" in sampling.sentence
+    assert "not_narrow" not in {flag.code for flag in measurement.flags}
+
+
+def test_throughput_of_offline_has_its_interval_over_trials() -> None:
+    case = planned("offline", 9)
+    measurement = joined(case, *(good([1], 100.0 + n, what="query_ns") for n in range(9))).measurement
+    assert measurement.throughput is not None
+    assert (measurement.throughput_per_s, measurement.throughput.low, measurement.throughput.high) == (104, 101, 107)
+    assert measurement.sampling is not None and measurement.sampling.figure == "throughput"

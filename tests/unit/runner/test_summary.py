@@ -13,6 +13,7 @@ from harness.judgement.summary import (
     PER_MILLE,
     loadgen_percentile,
     median_ms,
+    over_trials,
     samples_needed,
     stability_flags,
     summarise_cold_start,
@@ -22,28 +23,47 @@ from harness.judgement.summary import (
 MS = 1_000_000
 
 
+def mixed(count: int) -> np.ndarray:
+    """1 to `count` milliseconds in an order that tells nothing: each is the one before plus a fixed stride, modulo `count`.
+
+    The stride is near the golden section of the count and prime to it, which spreads neighbours as evenly as can be.
+    """
+    stride = next(step for step in range(round(count * 0.618), 2 * count) if np.gcd(step, count) == 1)
+    return np.array([(number * stride) % count + 1 for number in range(count)], dtype=np.int64) * MS
+
+
 def nanoseconds(*milliseconds: float) -> np.ndarray:
     return np.array([round(value * MS) for value in milliseconds], dtype=np.int64)
 
 
 def test_percentiles_of_one_to_thousand_are_the_samples_that_loadgen_takes() -> None:
-    latency = summarise_latency([nanoseconds(*range(1000, 0, -1))])
+    latency = summarise_latency([mixed(4000)])
     assert latency is not None
-    # Zero-based index floor(1000 p): 500, 900, 950, 990, 999; the value there is one more.
+    # Zero-based index floor(4000 p): 2000, 3600, 3800, 3960, 3996; the value there is one more.
     found = [getattr(latency, name).value for name in ("p50", "p90", "p95", "p99", "p99_9")]
-    assert found == [501, 901, 951, 991, 1000]
-    assert (latency.count, latency.mean, latency.min, latency.max) == (1000, 500.5, 1, 1000)
+    assert found == [2001, 3601, 3801, 3961, 3997]
+    assert (latency.count, latency.mean, latency.min, latency.max) == (4000, 2000.5, 1, 4000)
 
 
-@pytest.mark.parametrize(("name", "least"), [("p50", 2), ("p90", 10), ("p95", 20), ("p99", 100), ("p99_9", 1000)])
-def test_a_percentile_needs_one_expected_sample_above_it(name: str, least: int) -> None:
+@pytest.mark.parametrize(("name", "least"), [("p50", 6), ("p90", 36), ("p95", 72), ("p99", 368), ("p99_9", 3688)])
+def test_a_percentile_needs_the_samples_of_a_two_sided_interval(name: str, least: int) -> None:
+    # By hand: p^n <= 0.025, so n >= ln 0.025 / ln p; for the median 0.5^6 = 1 / 64 is the first below 1 / 40.
     assert samples_needed(PER_MILLE[name]) == least
-    enough = summarise_latency([nanoseconds(*range(1, least + 1))])
-    few = summarise_latency([nanoseconds(*range(1, least))])
+    # Two trials whose samples alternate around the percentile: none of them tells anything about the next.
+    enough = summarise_latency([mixed(4 * least), mixed(4 * least)])
+    few = summarise_latency([mixed(least - 1)])
     assert enough is not None and few is not None
-    assert getattr(enough, name).value == least  # floor(n p) is the last sample when n (1 - p) = 1, or n/2 for two
+    assert getattr(enough, name).value is not None
     assert getattr(few, name).value is None
     assert getattr(few, name).reason == f"too few samples: {least - 1} of at least {least}"
+
+
+def test_samples_that_resemble_their_neighbours_count_for_fewer() -> None:
+    # 4000 samples in order: to be at most the percentile is one long run, which is worth next to nothing.
+    latency = summarise_latency([nanoseconds(*range(1, 4001))])
+    assert latency is not None and latency.p99.value is None
+    assert "too few samples: 4000 samples are worth " in (latency.p99.reason or "")
+    assert (latency.p99.reason or "").endswith(" independent ones, of at least 368")
 
 
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=2500), st.sampled_from(sorted(PER_MILLE.values())))
@@ -67,13 +87,51 @@ def test_trials_are_pooled_and_their_own_percentiles_are_the_range() -> None:
     latency = summarise_latency([nanoseconds(*[1.0] * 10), nanoseconds(*[3.0] * 10), nanoseconds(*[2.0] * 10)])
     assert latency is not None
     assert (latency.count, latency.p50.value, latency.p50.low, latency.p50.high) == (30, 2.0, 1.0, 3.0)
-    assert latency.p50.method == "floor(n p), range of 3 trials"
+    assert latency.p50.method == "floor(n p) of all trials together, range of 3 trials, 1 unit measured"
+
+
+def test_from_six_trials_on_the_value_is_the_median_of_the_trials_own_like_its_interval() -> None:
+    # By hand: p50 of each trial is its one value; sorted 1 2 3 4 5 9, the middle is 3.5, and at 95 % the interval is all.
+    # All samples together would have said 9: the last trial holds as many as the others twice over.
+    trials = [nanoseconds(*[value] * 10) for value in (3.0, 1.0, 5.0, 2.0, 4.0)] + [nanoseconds(*[9.0] * 100)]
+    latency = summarise_latency(trials)
+    assert latency is not None
+    assert (latency.p50.value, latency.p50.low, latency.p50.high) == (3.5, 1.0, 9.0)
+    assert latency.p50.method == "floor(n p) of each trial, 95 % interval of the median over 6 trials, 1 unit measured"
+
+
+def test_a_look_among_several_claims_more_confidence_and_is_wider() -> None:
+    trials = [nanoseconds(*[float(value)] * 10) for value in range(1, 13)]
+    alone, look = summarise_latency(trials), summarise_latency(trials, 0.9875)
+    assert alone is not None and look is not None
+    # Of 12: P(B <= 2) = 79 / 4096 = 1.93 %, within a tail of 2.5 % but not of 0.625 %; P(B <= 1) = 13 / 4096 = 0.32 %.
+    assert (alone.p50.low, alone.p50.high) == (3.0, 10.0)
+    assert (look.p50.low, look.p50.high) == (2.0, 11.0)
+    assert "over 12 trials, 98.75 % at this look, 1 unit" in (look.p50.method or "")
+
+
+def test_trials_too_short_for_their_own_percentile_give_it_together_without_bounds() -> None:
+    latency = summarise_latency([mixed(60) for _ in range(8)])
+    assert latency is not None
+    assert (latency.count, latency.p99.value, latency.p99.low) == (480, 60.0, None)  # floor(480 x 0.99) = 475 of 480
+    assert "each too short for its own" in (latency.p99.method or "")
+
+
+def test_throughput_has_the_same_rules_over_trials() -> None:
+    assert over_trials([5.0]).low is None
+    assert "one trial" in (over_trials([5.0]).method or "")
+    two = over_trials([4.0, 6.0])
+    assert (two.value, two.low, two.high, two.method) == (5.0, 4.0, 6.0, "median, range of 2 trials, 1 unit measured")
+    nine = over_trials([float(value) for value in range(1, 10)])  # the second and the eighth of nine
+    assert (nine.value, nine.low, nine.high) == (5.0, 2.0, 8.0)
+    assert nine.method == "95 % interval of the median over 9 trials, 1 unit measured"
 
 
 def test_one_trial_has_no_range() -> None:
-    latency = summarise_latency([nanoseconds(1, 2, 3)])
+    latency = summarise_latency([mixed(20)])
     assert latency is not None
-    assert (latency.p50.value, latency.p50.low, latency.p50.high) == (2, None, None)
+    assert latency.p50.value == 11
+    assert "one trial" in (latency.p50.method or "")
 
 
 def test_no_samples_are_no_latency_and_no_median() -> None:
@@ -102,3 +160,11 @@ def test_trials_that_tell_different_stories_are_flagged() -> None:
     (flag,) = stability_flags(apart)
     assert flag.code == "trials_disagree"
     assert "67%" in flag.message  # (20 - 10) / 15
+
+
+def test_of_many_trials_the_middle_half_must_agree() -> None:
+    one_apart = [nanoseconds(10.0 + 0.1 * number) for number in range(7)] + [nanoseconds(20.0)]
+    assert stability_flags(one_apart) == ()
+    half_apart = [nanoseconds(10.0)] * 4 + [nanoseconds(20.0)] * 4
+    (flag,) = stability_flags(half_apart)
+    assert "Half of the medians of 8 trials lie 67% apart" in flag.message
