@@ -82,7 +82,13 @@ class Watch:
         return self
 
     def follow(self, pid: int) -> None:
-        """Begin to look: `pid` has just started."""
+        """Begin to look: `pid` has just started. Trouble with it stands in the conditions, and never stops a measurement."""
+        try:
+            self._follow(pid)
+        except Exception as error:
+            self._trouble["all"] = f"the machine cannot be watched ({error})"
+
+    def _follow(self, pid: int) -> None:
         self._pid = pid
         times: ProcessorTime | Portable
         if sys.platform == "linux":

@@ -1,4 +1,4 @@
-"""GPUs, other accelerators and their drivers: as the kernel lists them, and as NVIDIA's library tells. No UUIDs or serials."""
+"""GPUs, other accelerators and their drivers: from the kernel and NVIDIA's library. No UUIDs, no serials."""
 
 from __future__ import annotations
 

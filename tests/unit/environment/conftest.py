@@ -1,4 +1,4 @@
-"""Recorded systems, written as a kernel lays them out: a server, a Raspberry Pi 5, a laptop. Each holds what must not be kept."""
+"""Recorded systems as a kernel lays them out: a server and a Raspberry Pi 5. Each holds what must not be kept."""
 
 from __future__ import annotations
 
@@ -84,13 +84,18 @@ bogomips\t: 4600.{number}0
     "etc/hostname": "db-host-7\n",
     "proc/cmdline": "BOOT_IMAGE=/vmlinuz root=UUID=8b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0 ro isolcpus=2-3 mitigations=off "
     "wg.key=hunter2 ip=10.0.0.7 quiet -- --token abc123",
-    "boot/config-5.15.0-91-generic": "CONFIG_HZ=250\nCONFIG_PREEMPT_VOLUNTARY=y\n# CONFIG_PREEMPT is not set\nCONFIG_NO_HZ_IDLE=y\n",
+    "boot/config-5.15.0-91-generic": "CONFIG_HZ=250\nCONFIG_PREEMPT_VOLUNTARY=y\n# CONFIG_PREEMPT is not set\n"
+    "CONFIG_NO_HZ_IDLE=y\n",
     "etc/os-release": 'PRETTY_NAME="Ubuntu 22.04.3 LTS"\nID=ubuntu\nVERSION_ID="22.04"\n',
-    "proc/self/status": "Name:\tpython3\nUid:\t1000\nCpus_allowed_list:\t0-3\nMems_allowed_list:\t0-1\n",
-    "proc/self/limits": "Limit                     Soft Limit           Hard Limit           Units     \n"
-    "Max locked memory         65536                unlimited            bytes     \n"
+    "proc/self/status": "Name:	python3
+Uid:	1000
+Cpus_allowed_list:	0-3
+Mems_allowed_list:	0-1
+",
+    "proc/self/limits": "Limit                     Soft Limit           Hard Limit           Units\n"
+    "Max locked memory         65536                unlimited            bytes\n"
     "Max open files            1024                 1048576              files     \n",
-    "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n",
+    "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar 5 2024\n",
     "sys/class/net/eno1/address": "dc:a6:32:01:02:03\n",
     "proc/loadavg": "0.12 0.30 0.25 1/700 4242\n",
     "proc/uptime": "86400.10 300000.00\n",
