@@ -87,11 +87,7 @@ bogomips\t: 4600.{number}0
     "boot/config-5.15.0-91-generic": "CONFIG_HZ=250\nCONFIG_PREEMPT_VOLUNTARY=y\n# CONFIG_PREEMPT is not set\n"
     "CONFIG_NO_HZ_IDLE=y\n",
     "etc/os-release": 'PRETTY_NAME="Ubuntu 22.04.3 LTS"\nID=ubuntu\nVERSION_ID="22.04"\n',
-    "proc/self/status": "Name:	python3
-Uid:	1000
-Cpus_allowed_list:	0-3
-Mems_allowed_list:	0-1
-",
+    "proc/self/status": "Name:\tpython3\nUid:\t1000\nCpus_allowed_list:\t0-3\nMems_allowed_list:\t0-1\n",
     "proc/self/limits": "Limit                     Soft Limit           Hard Limit           Units\n"
     "Max locked memory         65536                unlimited            bytes\n"
     "Max open files            1024                 1048576              files     \n",
