@@ -135,6 +135,13 @@ class Session(Protocol):
         """
         ...
 
+    def done_within(self, timeout_s: float) -> int | None:
+        """As `next_done`, but give up after so many seconds: None. A loop that must start the next request in time asks this.
+
+        A request that failed may only be told by `next_done`.
+        """
+        ...
+
     def wait(self, slot: int) -> Sequence[Array]:
         """Wait for the slot's request and return its outputs, readable on the host."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 
 from backends.base import Array, BackendError, InferenceFailed
@@ -41,6 +41,14 @@ class SlotThreads:
             if self._busy[slot]:  # else: somebody has waited for it already
                 return slot
         raise InferenceFailed("No request is in flight.")
+
+    def done_within(self, timeout_s: float) -> int | None:
+        """Return the slot of a request that has ended; None where none did within so many seconds."""
+        try:
+            slot = self._done.get(timeout=max(0.0, timeout_s))
+        except Empty:
+            return None
+        return slot if self._busy[slot] else None
 
     def wait(self, slot: int) -> Sequence[Array]:
         """Return the answer of the slot's request, or raise what the call raised."""
@@ -88,6 +96,11 @@ class ThreadedSession:
         """Return the slot of a request that has ended."""
         assert self._threads is not None, "prepare() comes first"
         return self._threads.next_done()
+
+    def done_within(self, timeout_s: float) -> int | None:
+        """Return the slot of a request that has ended, None after so many seconds."""
+        assert self._threads is not None, "prepare() comes first"
+        return self._threads.done_within(timeout_s)
 
     def wait(self, slot: int) -> Sequence[Array]:
         """Return the outputs of the slot's request."""

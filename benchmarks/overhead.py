@@ -51,6 +51,10 @@ class NullSession:
         """Single stream never asks this."""
         raise NotImplementedError
 
+    def done_within(self, timeout_s: float) -> int | None:
+        """Single stream never asks this."""
+        raise NotImplementedError
+
     def wait(self, slot: int) -> Sequence[Array]:
         """Single stream never asks this."""
         raise NotImplementedError

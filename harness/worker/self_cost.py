@@ -52,6 +52,10 @@ class NullSession:
         """The slot that was submitted first."""
         return self._ended.popleft()
 
+    def done_within(self, timeout_s: float) -> int | None:
+        """As `next_done`; None where nothing was submitted."""
+        return self._ended.popleft() if self._ended else None
+
     def wait(self, slot: int) -> Sequence[Array]:
         """The answer, which was there from the start."""
         return self._answers.pop(slot)
