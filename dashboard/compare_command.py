@@ -1,4 +1,7 @@
-"""`weigh compare`: the Compare page's tables in the terminal, and as CSV, Markdown and JSON. No Streamlit, no pandas."""
+"""`weigh compare`: the Compare page's tables in the terminal, and as CSV, Markdown and JSON. No Streamlit, no pandas.
+
+Two names alone are put beside each other and judged (`dashboard.pair_command`).
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dashboard.grids import Grid, gaps, section_grid
-from dashboard.wording import markdown_cell, spreadsheet_safe
+from dashboard.wording import markdown_cell, printable, spreadsheet_safe
 from harness.errors import NotDone, StoreError, UsageError
 from harness.judgement.comparison import Comparison, Section, compare, scenario_title
 from harness.judgement.figures import batch_of
 from harness.judgement.systems import System, default_baseline, matching, one_matching, systems_of
+from harness.judgement.trust import trust_of_row
+from harness.judgement.verdict import gate_of
 
 if TYPE_CHECKING:
-    from db.queries import ResultRow
+    from db.queries import Facets, ResultRow
 
 WIDE = 130  # characters that a row needs with model and source in it
 SYSTEM_WIDTH = 16
@@ -33,7 +38,13 @@ def run(
     store: str | None,
     exports: Mapping[str, Path | None],
 ) -> None:
-    """Read, compare, print or export. Raises UsageError, StoreError, NotDone."""
+    """Read, compare, print or export. Two names alone are judged beside each other; else everything stands in tables.
+
+    Raises UsageError, StoreError, NotDone.
+    """
+    if len(names) == 2 and baseline is None and not exports.get("csv") and not exports.get("markdown"):
+        _run_pair(names[0], names[1], family, workload, store, exports.get("json"))
+        return
     rows = _rows(store, family, workload)
     comparison = choose(rows, names, baseline)
     writers = {"csv": comparison_csv, "markdown": comparison_markdown, "json": comparison_json}
@@ -42,6 +53,50 @@ def run(
         _write(writers[kind](comparison), place)
     if not wanted:
         _print(comparison)
+
+
+def _run_pair(a: str, b: str, family: str | None, workload: str | None, store: str | None, place: Path | None) -> None:
+    """Judge A beside B, print or write it; NotDone (exit status 1) where nothing of it may be compared."""
+    from contextlib import closing
+
+    from dashboard import pair_command
+    from db.queries import Filter, facets, results
+    from db.store import open_store
+    from harness.folders import default_store
+
+    with closing(open_store(store or default_store(), create=False)) as opened:
+        known = facets(opened.engine)
+        _check_names(known, family, workload)
+        wanted = Filter(
+            families=(family,) if family else (),
+            workloads=(workload,) if workload else (),
+            newest_only=True,
+            limit=LIMIT,
+        )
+        rows = results(opened.engine, wanted)
+        document = pair_command.run(a, b, rows, opened.engine)
+    if place is None:
+        from rich.text import Text
+
+        from harness.terminal import output_console
+
+        console = output_console()
+        for line in pair_command.pair_lines(document):
+            console.print(Text(printable(line)), soft_wrap=True)
+    else:
+        _write(pair_command.as_json(document | _tables(rows, a, b)), place)
+    if not pair_command.comparable(document):
+        raise NotDone(
+            f"Nothing of {a!r} and {b!r} may be compared; the reasons are above.",
+            "`weigh results` lists what each has.",
+        )
+
+
+def _tables(rows: Sequence[ResultRow], a: str, b: str) -> dict[str, Any]:
+    """The many-systems document of the same two, where words named systems of one family."""
+    if len({row.family for row in rows}) != 1 or not all(matching(systems_of(rows), name) for name in (a, b)):
+        return {}
+    return comparison_document(choose(rows, (a, b), None))
 
 
 def choose(rows: Sequence[ResultRow], names: Sequence[str], baseline: str | None) -> Comparison:
@@ -124,6 +179,9 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
                     "gap": entry.gap,
                     "note": entry.note,
                     "figures": [vars(figure) for figure in entry.figures],
+                    "beside_baseline": [item.as_document() for item in entry.beside],
+                    "gate": gate_of(row) if row is not None else None,
+                    "trust": trust_of_row(row).as_document() if row is not None else None,
                     "differences": [vars(difference) for difference in entry.differences],
                     "run_id": row.run_id if row is not None else None,
                     "measurement_id": row.measurement_id if row is not None else None,
@@ -140,26 +198,25 @@ def _rows(store: str | None, family: str | None, workload: str | None) -> list[R
     opened = open_store(store or default_store(), create=False)
     try:
         known = facets(opened.engine)
-        if not known.families:
-            raise NotDone("The store holds no results.", "Measure with `weigh run quick`, or `weigh import reference`.")
+        _check_names(known, family, workload)
         if workload is not None:
-            _known("workload", workload, known.workloads)
             wanted = Filter(workloads=(workload,), newest_only=True, limit=LIMIT)
         else:
             if family is None and len(known.families) > 1:
                 choices = ", ".join(known.families)
                 raise UsageError("The store has several workload families.", f"Choose with --family one of: {choices}.")
-            chosen = family or known.families[0]
-            _known("family", chosen, known.families)
-            wanted = Filter(families=(chosen,), newest_only=True, limit=LIMIT)
+            wanted = Filter(families=(family or known.families[0],), newest_only=True, limit=LIMIT)
         return results(opened.engine, wanted)
     finally:
         opened.close()
 
 
-def _known(what: str, name: str, names: Sequence[str]) -> None:
-    if name not in names:
-        raise UsageError(f"The store has no {what} {name!r}.", f"It has: {', '.join(names)}.")
+def _check_names(known: Facets, family: str | None, workload: str | None) -> None:
+    if not known.families:
+        raise NotDone("The store holds no results.", "Measure with `weigh run quick`, or `weigh import reference`.")
+    for what, name, names in (("family", family, known.families), ("workload", workload, known.workloads)):
+        if name is not None and name not in names:
+            raise UsageError(f"The store has no {what} {name!r}.", f"It has: {', '.join(names)}.")
 
 
 def _print(comparison: Comparison) -> None:

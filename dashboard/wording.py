@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.judgement.spread import Spread
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:^=&])")
 _LINES = re.compile(r"[\r\n\t\x00-\x1f\x7f]+")
@@ -47,6 +51,19 @@ def when(moment: datetime | None) -> str:
 def plain(text: object) -> str:
     """Text of a device, a file or a person for a place that reads markdown: shown as it is, in one line, never as markup."""
     return _MARKDOWN.sub(r"\\\1", _LINES.sub(" ", str(text)))
+
+
+def printable(text: str) -> str:
+    """Text for a terminal: control characters, which could steer it, are taken out."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def bounds(spread: Spread) -> str:
+    """What stands beside a number: "60.1 to 62.4" (a 95 % interval over trials), "range 59.0 to 64.0", or nothing."""
+    if spread.low is None or spread.high is None:
+        return ""
+    words = f"{number(spread.low)} to {number(spread.high)}"
+    return {"interval": words, "range": f"range {words}", "within_one": f"one trial, {words}"}.get(spread.kind, "")
 
 
 def markdown_cell(text: object) -> str:

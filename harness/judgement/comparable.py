@@ -1,8 +1,9 @@
-"""What a measurement must say about itself to be compared. Judgement knows rows by this shape, not by their database."""
+"""What a measurement must say about itself to be compared and graded: the shape by which judgement knows rows of a store."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Protocol
 
 
@@ -121,3 +122,13 @@ class ComparableRow(Protocol):
     def accuracy_reason(self) -> str | None: ...
     @property
     def accuracy(self) -> Mapping[str, Any] | None: ...
+    @property
+    def fidelity(self) -> Mapping[str, Any] | None: ...
+    @property
+    def sampling(self) -> Mapping[str, Any] | None: ...
+    @property
+    def trials(self) -> int: ...
+    @property
+    def environment_digest(self) -> str: ...
+    @property
+    def started_at(self) -> datetime: ...

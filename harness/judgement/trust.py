@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from harness.judgement import flags
+from harness.judgement.comparable import ComparableRow
 from harness.judgement.spread import Spread, spread_of
 from harness.records import Environment, Measurement, Source
 
@@ -56,45 +57,6 @@ class Trust:
         return {"grade": self.grade, "doubts": [asdict(doubt) for doubt in self.doubts]}
 
 
-class TrustedRow(Protocol):
-    """What a stored row must say about itself to be graded; `db.queries.ResultRow` does."""
-
-    @property
-    def status(self) -> str: ...
-    @property
-    def reason(self) -> str | None: ...
-    @property
-    def source_kind(self) -> str: ...
-    @property
-    def scenario(self) -> str: ...
-    @property
-    def flags(self) -> tuple[tuple[str, str], ...]: ...
-    @property
-    def trials(self) -> int: ...
-    @property
-    def batch(self) -> int | None: ...
-    @property
-    def effective_precision(self) -> str | None: ...
-    @property
-    def runtime_version(self) -> str | None: ...
-    @property
-    def environment_digest(self) -> str: ...
-    @property
-    def quantiles(self) -> Mapping[str, Any] | None: ...
-    @property
-    def p50_ms(self) -> float | None: ...
-    @property
-    def throughput(self) -> Mapping[str, Any] | None: ...
-    @property
-    def throughput_per_s(self) -> float | None: ...
-    @property
-    def accuracy(self) -> Mapping[str, Any] | None: ...
-    @property
-    def accuracy_value(self) -> float | None: ...
-    @property
-    def fidelity(self) -> Mapping[str, Any] | None: ...
-
-
 @dataclass(frozen=True)
 class Evidence:
     """What the rule looks at, whether it comes from a record or from a row of the store."""
@@ -114,7 +76,7 @@ class Evidence:
     environment_known: bool
 
 
-def trust_of_row(row: TrustedRow) -> Trust:
+def trust_of_row(row: ComparableRow) -> Trust:
     """Grade a row of the store."""
     accuracy, fidelity = row.accuracy or {}, row.fidelity or {}
     if row.scenario in _THROUGHPUT_FIRST or row.p50_ms is None:
