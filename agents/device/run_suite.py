@@ -209,7 +209,7 @@ def _measure(
     from harness.configuration import load_configuration
     from harness.environment import collect
     from harness.models.store import ModelStore
-    from harness.runner.cases import CaseBuilder
+    from harness.runner.case_builder import CaseBuilder
     from harness.sensors import available_meters
 
     device = this_device()

@@ -56,7 +56,7 @@ def _cases(order: Order, places: Sequence[tuple[str, str]], processors: int, off
     from backends.base import TargetStatus
     from harness.configuration import load_configuration
     from harness.models.store import ModelStore
-    from harness.runner.cases import CaseBuilder
+    from harness.runner.case_builder import CaseBuilder
     from harness.runner.plan import Selection, expand
     from harness.suites import suite_from
     from harness.suites.reader import known_workloads

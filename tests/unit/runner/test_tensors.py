@@ -7,7 +7,7 @@ import pytest
 
 from backends.base import ModelRejected, TensorInfo
 from harness.artifacts import Port
-from harness.runner.cases import file_shape
+from harness.runner.jobs import file_shape
 from harness.worker.tensors import TensorMap
 
 IMAGE = Port("image", "x", "float32", (0, 3, 4, 5), "nhwc")
