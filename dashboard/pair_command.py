@@ -73,19 +73,30 @@ def pair_lines(document: Mapping[str, Any]) -> list[str]:
     for pair in document["pairs"]:
         lines += [f"{pair['workload']}, {pair['what']}"]
         lines += [f"  {name}: {_side_line(pair[name.lower()])}" for name in ("A", "B")]
-        lines += [f"  {metric['sentence']}" for metric in pair["metrics"]]
-        lines += [f"    caveat: {text}" for text in pair["caveats"]]
-        lines += [f"    not comparable: {text}" for text in pair["contract"]]
-        lines += [f"    implementation: {text}" for text in pair["implementation"]]
+        lines += _judged_lines(pair)
         lines.append("")
     for name in ("a", "b"):
         alone = document["without_partner"][name]
         if alone:
-            lines.append(f"Without a partner on the other side ({name.upper()}): {len(alone)} measurements:")
+            lines.append(f"Without a partner on the other side: {len(alone)} of {name.upper()}'s measurements.")
             lines += [f"  {side['workload']}, {side['what']}, {side['system']}" for side in alone]
     for part in document["environment_differences"]:
         lines.append(f"Environments: here is A ({part['a_device']}), there is B ({part['b_device']}).")
         lines += [f"  {field['words']}" for field in part["fields"]] or ["  Nothing that is recorded differs."]
+    return lines
+
+
+def _judged_lines(pair: Mapping[str, Any]) -> list[str]:
+    """The sentences with their reasons; what holds for every metric is said once."""
+    if all(metric["verdict"] == "not_comparable" for metric in pair["metrics"]):
+        shared = [text for text in pair["contract"] if all(text in metric["contract"] for metric in pair["metrics"])]
+        rest = [metric["sentence"] for metric in pair["metrics"] if not set(shared) & set(metric["contract"])]
+        return ["  A and B are not comparable in any metric:", *(f"    {text}" for text in shared), *rest]
+    lines = [f"  {metric['sentence']}" for metric in pair["metrics"]]
+    lines += [f"    caveat: {text}" for text in pair["caveats"]]
+    if pair["implementation"]:
+        differing = "; ".join(text.removeprefix("Differs in ").rstrip(".") for text in pair["implementation"])
+        lines.append(f"    what is compared differs in {differing}")
     return lines
 
 

@@ -6,16 +6,19 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from harness.judgement.flags import RANDOM_INPUTS, TRIALS_DISAGREE
-from harness.records import Measurement, Run
+from harness.judgement.trust import trust_of_measurement
+from harness.records import Measurement, Run, Source
 from harness.runner.plan import Selection, own_name
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 COLUMNS = (
-    "workload", "backend", "target", "precision", "scenario", "p50 ms", "p99 ms", "per s", "accuracy", "status", "reason",
+    "workload", "backend", "target", "precision", "scenario", "p50 ms", "p99 ms", "per s", "accuracy", "trust", "status",
+    "reason",
 )  # fmt: skip
 NUMBERS = COLUMNS[5:9]
+MEASURED = Source("measured", "weighbridge")
 UNSTEADY = "ok, unsteady"
 QUIET = ("unsupported", "skipped")  # no case of its own row: one line for all that share the reason
 
@@ -56,6 +59,7 @@ def _row(group: Sequence[Measurement], several_threads: bool) -> tuple[str, ...]
         _number(latency.p99.value if latency else None),
         _number(first.throughput_per_s),
         f"{accuracy.value:.1%}" if accuracy is not None and accuracy.value is not None else "",
+        trust_of_measurement(first, MEASURED).grade if first.status == "ok" else "",
         UNSTEADY if first.status == "ok" and _unsteady(first) else first.status,
         first.reason or "; ".join(flag.message for flag in first.flags if flag.code == RANDOM_INPUTS),
     )
