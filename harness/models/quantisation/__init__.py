@@ -39,6 +39,9 @@ RECIPES: Mapping[str, RecipeEntry] = {
     "tflite_static_int8": RecipeEntry("tflite", ("int8", "int8-float-ends"), "tflite"),
     "tflite_float16": RecipeEntry("tflite", ("fp16",), "tflite"),
     "tflite_int4_weights": RecipeEntry("tflite", ("int4",), "tflite"),
+    "openvino_ir": RecipeEntry("openvino", ("fp32", "fp16"), "openvino"),
+    "openvino_nncf_int8": RecipeEntry("openvino", ("int8", "int8-float-ends"), "openvino"),
+    "openvino_nncf_int4": RecipeEntry("openvino", ("int4",), "openvino"),
 }
 
 

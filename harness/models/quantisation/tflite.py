@@ -29,16 +29,19 @@ TOOLS = ("ai-edge-litert", "ai-edge-quantizer", "flatbuffers", "numpy")
 SOURCE = ("tflite", "fp32")
 RANGE_BITS = 12  # significant bits of a calibrated range: see `_rounded_outwards`
 ALL, LAYERS_ONLY = "all", "layers"
+EXTREMES, MEANS = "extremes", "means"
 
 
 def static_int8(source: ModelFile, calibration: Calibration | None, settings: Settings, progress: Progress) -> Built:
     """Weights int8 per channel, activations int8 with the ranges that the calibration data reach.
 
     Parameter `operations`: "all" (every operator that the tool knows), or "layers" (those with weights only, for networks
-    whose normalisations and softmax suffer, as in transformers).
+    whose normalisations and softmax suffer, as in transformers). Parameter `ranges`: "extremes" of all samples, or "means"
+    of every sample's.
     """
-    settings.check_names("operations")
+    settings.check_names("operations", "ranges")
     which = settings.text("operations", ALL, (ALL, LAYERS_ONLY))
+    kind = settings.text("ranges", EXTREMES, (EXTREMES, MEANS))
     assert calibration is not None  # the method says that it is calibrated
     graph = TfliteGraph(source.path.read_bytes())
     with _quiet():
@@ -53,7 +56,7 @@ def static_int8(source: ModelFile, calibration: Calibration | None, settings: Se
             recipe.add_quantization_config(".*", name, algorithm_key="no_quantize")
         for scope in graph.scopes_of_ends() if settings.float_ends else ():
             recipe.add_quantization_config(scope, names.ALL_SUPPORTED, algorithm_key="no_quantize")
-        ranges = _ranges(source, calibration, recipe, progress)
+        ranges = _ranges(source, calibration, recipe, kind, progress)
         return _quantised(source, graph, recipe, ranges)
 
 
@@ -86,29 +89,46 @@ def int4_weights(source: ModelFile, calibration: Calibration | None, settings: S
         return _quantised(source, TfliteGraph(source.path.read_bytes()), recipe, None)
 
 
-def _ranges(source: ModelFile, calibration: Calibration, recipe: Any, progress: Progress) -> dict[str, Any]:
-    """Least and greatest value of every tensor over all samples.
+def _ranges(source: ModelFile, calibration: Calibration, recipe: Any, kind: str, progress: Progress) -> dict[str, Any]:
+    """Least and greatest value of every tensor: over all samples, or on average per sample.
 
-    Not the tool's default, a moving average: it follows the last samples and cuts off what only some of them reach, such as
-    a classifier's top logits.
+    An average cuts what only some samples reach, which makes the steps finer for the rest. The network's inputs and outputs
+    always keep their extremes: a classifier's best logits are what few samples reach. The tool's own way, a moving
+    average, forgets all but the last samples, and at the outputs too.
     """
     from ai_edge_quantizer import calibrator
-    from ai_edge_quantizer.utils import qsv_utils
 
     keeper = calibrator.Calibrator(
         source.path.read_bytes(),
         num_threads=1,  # one order of additions, the same on every machine
         mode=calibrator.CalibrationMode.CALIBRATION_PROFILER_BASED,
-        qsv_update_func=qsv_utils.min_max_update,
+        qsv_update_func=_both,
     )
     with progress.step("Calibrating", len(calibration), "samples") as step:
         for signature, inputs in _file_inputs(source, calibration, keeper):
             keeper.calibrate({signature: [inputs]}, recipe)
             step.advance(source.batch or 1)
+    graph = TfliteGraph(source.path.read_bytes())
+    ends = {end.name for end in (*graph.inputs(), *graph.outputs())}
+    ranges = {}
+    for name, found in keeper.get_model_qsvs().items():
+        count = found.get("count", 1)
+        averaged = kind == MEANS and name not in ends and count > 1
+        ranges[name] = {
+            side: _rounded_outwards(found[f"sum_{side}"] / count if averaged else found[side])
+            for side in ("min", "max")
+        }
+    return ranges
+
+
+def _both(known: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a tensor with one sample more: extremes, and sums of every sample's extremes."""
     return {
-        name: {"min": _rounded_outwards(found["min"]), "max": _rounded_outwards(found["max"])}
-        for name, found in keeper.get_model_qsvs().items()
-        if found
+        "min": np.minimum(known["min"], new["min"]),
+        "max": np.maximum(known["max"], new["max"]),
+        "sum_min": known.get("sum_min", known["min"]) + new["min"],
+        "sum_max": known.get("sum_max", known["max"]) + new["max"],
+        "count": known.get("count", 1) + 1,
     }
 
 

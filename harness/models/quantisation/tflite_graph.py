@@ -115,9 +115,9 @@ class TfliteGraph:
     def repair_biases(self, exact: TfliteGraph) -> int:
         """Widen the scale of weights that are nearly nothing, so that the bias of their channel fits. Returns how many.
 
-        A bias is stored as int32 in steps of (scale of the activations) x (scale of the channel's weights). Where a channel's
-        weights are about 1e-9 (training switched it off, and its output is its bias), the bias needs more than 32 bits and
-        ai-edge-quantizer 0.10 cuts it to almost zero. `exact` is the float file.
+        A bias is stored as int32 in steps of (scale of the activations) x (scale of the channel's weights). Where a
+        channel's weights are about 1e-9 (training switched it off, and its output is its bias), the bias needs more than 32
+        bits and ai-edge-quantizer 0.10 cuts it to almost zero. `exact` is the float file.
         """
         repaired = 0
         uses: dict[int, int] = {}
