@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -17,11 +18,17 @@ from backends.base import (
     TargetStatus,
     TargetUnsupported,
 )
+from backends.openvino.placement import split_of
 from backends.openvino.session import OpenVinoSession, reason_of, tensor_info
 from backends.slots import first_line
 from backends.tensors import pin, require_counts, require_file, require_names
 
 DEVICES = {"cpu": "CPU", "gpu": "GPU", "npu": "NPU", "auto": "AUTO"}
+# Plugins that leave the choice to OpenVINO, or share the work out; their names may go on with a list of devices.
+CHOOSING = ("AUTO", "HETERO", "MULTI")
+LISTED = re.compile(r"(auto|hetero|multi):(cpu|gpu|npu)(\.\d+)?(,(cpu|gpu|npu)(\.\d+)?)*")
+# AUTO would let the CPU answer until another device is ready: one number of two devices.
+ONE_DEVICE = {"ENABLE_STARTUP_FALLBACK": False}
 HINTS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16"}
 CAPABILITIES = {"fp32": "FP32", "bf16": "BF16", "fp16": "FP16"}  # OPTIMIZATION_CAPABILITIES
 FIXES = {
@@ -44,7 +51,7 @@ PROBE = """<?xml version="1.0"?><net name="probe" version="11"><layers>
 
 
 class OpenVinoBackend:
-    """See backends.base.Backend."""
+    """See backends.base.Backend. Beside the listed targets there are auto, hetero and multi with a list: hetero:gpu,cpu."""
 
     name = "openvino"
     formats: tuple[str, ...] = ("onnx", "openvino")
@@ -54,8 +61,8 @@ class OpenVinoBackend:
         return tuple(DEVICES)
 
     def target_named(self, name: str) -> str | None:
-        """One of `targets()`."""
-        return name if name in DEVICES else None
+        """One of `targets()`, or a choosing plugin with its list of devices."""
+        return name if name in DEVICES or LISTED.fullmatch(name) else None
 
     def default_precision(self, target: str) -> str | None:
         """The device chooses: bf16 on a CPU that has it, else fp32; fp16 on graphics. The probe's details tell which."""
@@ -70,7 +77,9 @@ class OpenVinoBackend:
             version = version_of(ov)
             core = ov.Core()
             device = device_of(core, target, device_index)
-            compiled = compile_model(core, core.read_model(PROBE.encode()), device, {})
+            compiled = compile_model(
+                core, core.read_model(PROBE.encode()), device, ONE_DEVICE if kind_of(device) == "AUTO" else {}
+            )
             session = OpenVinoSession(ov, compiled, device, 0.0, 0.0, version, profiling=False)
             report = run_addition(session, target)
             used = report.devices[0] if report.devices else device
@@ -80,7 +89,7 @@ class OpenVinoBackend:
                 "capabilities": list(core.get_property(used, "OPTIMIZATION_CAPABILITIES")),
                 "default_precision": report.precision,
             }
-            if target == "auto":
+            if kind_of(device) in CHOOSING:
                 verified = report.target == "cpu"
         except BackendError as error:
             return TargetStatus("openvino", target, False, error.what, error.fix or None, verified, None, version)
@@ -111,7 +120,8 @@ class OpenVinoBackend:
         done = time.perf_counter_ns()
         load_ms, compile_ms = (loaded - start) / 1e6, (done - loaded) / 1e6
         profiling = options.profile_dir is not None
-        session = OpenVinoSession(ov, compiled, device, load_ms, compile_ms, version_of(ov), profiling)
+        split = split_of(core, read, device) if kind_of(device) == "HETERO" else None
+        session = OpenVinoSession(ov, compiled, device, load_ms, compile_ms, version_of(ov), profiling, split)
         if options.precision == "int8" and session.report().precision != "int8":
             session.close()
             raise OptionUnsupported(
@@ -143,10 +153,13 @@ def version_of(ov: Any) -> str:
 
 def device_of(core: Any, target: str, index: int) -> str:
     """OpenVINO's name of the device. Raises TargetUnsupported with what the plugin says."""
-    device = DEVICES.get(target)
+    device = target.upper() if LISTED.fullmatch(target) else DEVICES.get(target)
     if device is None:
-        raise TargetUnsupported(f"OpenVINO has no target {target!r}.", f"Its targets are {', '.join(DEVICES)}.")
-    if device in ("CPU", "AUTO"):
+        raise TargetUnsupported(
+            f"OpenVINO has no target {target!r}.",
+            f"Its targets are {', '.join(DEVICES)}, and lists like hetero:gpu,cpu.",
+        )
+    if device == "CPU" or kind_of(device) in CHOOSING:
         if index:
             raise TargetUnsupported(f"OpenVINO has one {target}; there is no number {index}.")
         return device
@@ -166,6 +179,11 @@ def device_of(core: Any, target: str, index: int) -> str:
     return str(found[index])
 
 
+def kind_of(device: str) -> str:
+    """The plugin's name without its list of devices: "HETERO:GPU,CPU" is "HETERO"."""
+    return device.split(":")[0]
+
+
 def configuration_of(core: Any, device: str, options: LoadOptions) -> dict[str, Any]:
     """The properties to compile with. Raises OptionUnsupported for a precision that the device does not compute in."""
     made: dict[str, Any] = {}
@@ -177,7 +195,7 @@ def configuration_of(core: Any, device: str, options: LoadOptions) -> dict[str, 
             raise OptionUnsupported(
                 f"OpenVINO knows no precision {options.precision!r}.", "Use fp32, bf16, fp16, int8 or default."
             )
-        if device != "AUTO":
+        if kind_of(device) not in CHOOSING:
             able = core.get_property(device, "OPTIMIZATION_CAPABILITIES")
             if CAPABILITIES[options.precision] not in able:
                 raise OptionUnsupported(
@@ -186,9 +204,11 @@ def configuration_of(core: Any, device: str, options: LoadOptions) -> dict[str, 
         made["INFERENCE_PRECISION_HINT"] = hint
     for name, value in (("INFERENCE_NUM_THREADS", options.threads), ("NUM_STREAMS", options.streams)):
         if value is not None:
-            if device != "CPU" and (name == "INFERENCE_NUM_THREADS" or device == "AUTO"):
+            if device != "CPU" and (name == "INFERENCE_NUM_THREADS" or kind_of(device) in CHOOSING):
                 raise OptionUnsupported(f"OpenVINO's {device} takes no {name}.")
             made[name] = value
+    if kind_of(device) == "AUTO":
+        made.update(ONE_DEVICE)
     if options.profile_dir is not None:
         made["PERF_COUNT"] = "YES"
     made.update(options.extra)

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
 
 from backends.base import Array, InferenceFailed, ModelRejected, Report, TensorInfo
+from backends.openvino.placement import PRECISIONS, SPLIT, WHOLE_GRAPH, LayerTimes, layer_times, node_shares
 from backends.slots import first_line
 from backends.tensors import allocate, write
 
-PRECISIONS = {
-    "float32": "fp32",
-    "f32": "fp32",
-    "float16": "fp16",
-    "f16": "fp16",
-    "bfloat16": "bf16",
-    "bf16": "bf16",
-    "i8": "int8",
-    "u8": "int8",
-}
 # Layers of the compiled model that only hold or move data: their precision says nothing about the arithmetic.
 MOVING = {
     "Input",
@@ -38,7 +29,6 @@ MOVING = {
     "Parameter",
 }
 FAILED_REQUEST_POLL_S = 1.0
-WHOLE_GRAPH = "EXECUTION_DEVICES: an OpenVINO plugin runs the whole graph or refuses it"
 
 
 def tensor_info(port: Any) -> TensorInfo:
@@ -66,13 +56,22 @@ class OpenVinoSession:
     """See backends.base.Session."""
 
     def __init__(
-        self, ov: Any, compiled: Any, device: str, load_ms: float, compile_ms: float, version: str, profiling: bool
+        self,
+        ov: Any,
+        compiled: Any,
+        device: str,
+        load_ms: float,
+        compile_ms: float,
+        version: str,
+        profiling: bool,
+        split: Mapping[str, str] | None = None,
     ) -> None:
         self._ov = ov
         self._compiled: Any = compiled
         self._device = device
         self._version = version
         self._profiling = profiling
+        self._split = split or {}  # of HETERO: the device of each operation
         self.inputs = tuple(tensor_info(port) for port in compiled.inputs)
         self.outputs = tuple(tensor_info(port) for port in compiled.outputs)
         self.load_ms: float | None = load_ms
@@ -137,6 +136,14 @@ class OpenVinoSession:
                 return slot
         raise InferenceFailed("No request is in flight.")
 
+    def done_within(self, timeout_s: float) -> int | None:
+        """Return the slot of a request that has ended, None after so many seconds. Failed ones: see `next_done`."""
+        try:
+            slot = self._done.get(timeout=max(0.0, timeout_s))
+        except Empty:
+            return None
+        return slot if self._busy[slot] else None
+
     def wait(self, slot: int) -> Sequence[Array]:
         """Wait for the slot's request; its outputs are then in host memory."""
         if not self._busy[slot]:
@@ -161,7 +168,8 @@ class OpenVinoSession:
         kinds = sorted({name.split(".")[0].lower() for name in devices})
         precisions = self._layer_precisions()
         threads, streams = self._property("INFERENCE_NUM_THREADS"), self._property("NUM_STREAMS")
-        placement = {devices[0]: 1.0} if len(devices) == 1 else None
+        placement = {devices[0]: 1.0} if len(devices) == 1 else node_shares(self._split)
+        times = self._times() if self._profiling else None
         return Report(
             runtime="openvino",
             runtime_version=self._version,
@@ -171,7 +179,8 @@ class OpenVinoSession:
             threads=int(threads) if threads else None,
             streams=int(streams) if streams else None,
             placement_nodes=placement,
-            placement_method=WHOLE_GRAPH if placement else None,
+            placement_time=None if times is None else ({devices[0]: 1.0} if len(devices) == 1 else times.by_device),
+            placement_method=(WHOLE_GRAPH if len(devices) == 1 else SPLIT) if placement else None,
             details={
                 "asked_device": self._device,
                 "inference_precision_hint": self._hint(),
@@ -180,7 +189,9 @@ class OpenVinoSession:
                 "execution_mode": _text(self._property("EXECUTION_MODE_HINT")),
                 "cpu_pinning": self._property("ENABLE_CPU_PINNING"),
                 "loaded_from_cache": self._property("LOADED_FROM_CACHE"),
-                "time_by_layer_type": self._layer_times() if self._profiling else None,
+                "math_modes": {"INFERENCE_PRECISION_HINT": self._hint()},
+                "time_by_layer_type": times.by_type if times is not None else None,
+                "time_by_precision": times.by_precision if times is not None else None,
             },
         )
 
@@ -218,13 +229,9 @@ class OpenVinoSession:
             return {}
         return dict(sorted(counts.items()))
 
-    def _layer_times(self) -> dict[str, float]:
-        times: Counter[str] = Counter()
-        for request in self._requests:
-            for layer in request.get_profiling_info():
-                times[layer.node_type] += int(layer.real_time.total_seconds() * 1e6)
-        total = sum(times.values())
-        return {name: value / total for name, value in times.most_common() if value} if total else {}
+    def _times(self) -> LayerTimes:
+        layers = [layer for request in self._requests for layer in request.get_profiling_info()]
+        return layer_times(layers, self._split)
 
     def close(self) -> None:
         """Wait for what still runs, and release requests and model."""
