@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from agents.device.run_suite import Plan
     from harness.documents import Bundle
 
 EPILOG = """Examples: `weigh run quick` measures this machine; `weigh run quick --backend onnxruntime --target cuda` one
@@ -51,6 +48,7 @@ def run(
     offline: Annotated[
         bool, typer.Option("--offline", help="Fetch nothing: use models and data of the cache.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing while measuring.")] = False,
     trigger: Annotated[str, typer.Option(hidden=True)] = "manual",
 ) -> None:
     """Measure this machine: each case in fresh processes, stored with everything that says how it was taken.
@@ -59,6 +57,7 @@ def run(
     any case that failed, makes the exit status 1. Ctrl-C keeps what is finished.
     """
     from agents.device.lock import device_lock
+    from agents.device.run_progress import shown_progress
     from agents.device.run_suite import RunRequest, is_unfinished, make_state_folder, plan_run, resume_run, run_suite
     from agents.device.termination import terminated_like_ctrl_c
     from harness.errors import NotDone, UsageError
@@ -79,7 +78,9 @@ def run(
     )
     request = RunRequest(suite or "quick", selection, trigger, offline)
     if plan:
-        _print_plan(plan_run(request))
+        from agents.device.run_plan import print_plan
+
+        print_plan(plan_run(request))
         return
     from harness.folders import default_store
     from harness.models.progress import ConsoleProgress
@@ -92,7 +93,7 @@ def run(
     make_state_folder()
     run_id = resume or str(uuid.uuid4())
     try:
-        with device_lock(run_id), terminated_like_ctrl_c(), _bar() as listen:
+        with device_lock(run_id), terminated_like_ctrl_c(), shown_progress(quiet) as listen:
             if resume is not None:
                 bundle = resume_run(resume, listen, ConsoleProgress())
             else:
@@ -163,61 +164,3 @@ def _check_writable(json_file: Path | None) -> None:
             f"The run record cannot be written to {json_file}: its folder is not there or cannot be written.",
             "Make it first, or name another place.",
         )
-
-
-def _print_plan(plan: Plan) -> None:
-    from rich.text import Text
-
-    from agents.device.run_report import plain_table
-    from harness.terminal import output_console
-
-    numbers = ("batch", "threads", "trials")
-    columns = ("workload", "backend", "target", "scenario", "precision", *numbers)
-    table = plain_table(f"{plan.suite.name} {plan.suite.version}: {plan.suite.title}", columns, numbers)
-    running = 0
-    reasons: dict[tuple[str, str, str], list[str]] = {}
-    for intent in plan.intents:
-        reason = plan.reason(intent)
-        if reason is not None:
-            reasons.setdefault((intent.backend, intent.target, reason), []).append(intent.workload.name)
-            continue
-        running += 1
-        threads = str(intent.threads) if intent.threads is not None else "default"
-        cells = (
-            intent.workload.name, intent.backend, intent.target, intent.scenario, intent.precision, str(intent.batch),
-            threads, str(intent.group.trials),
-        )  # fmt: skip
-        table.add_row(*map(Text, cells))
-    console = output_console()
-    console.print(table)
-    for (backend, target, reason), workloads in reasons.items():
-        console.print(Text(f"Not here, {backend} {target} ({len(workloads)} cases): {reason}"), soft_wrap=True)
-    minutes = max(1, round(plan.expected_s / 60))
-    typer.echo(
-        f"{running} of {len(plan.intents)} cases can run here, in about {minutes} minute{'s' if minutes > 1 else ''} "
-        "beside what has to be fetched."
-    )
-
-
-@contextmanager
-def _bar() -> Iterator[Any]:
-    """Show progress on standard error of a terminal; say nothing elsewhere."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda progress: None
-        return
-    # Redrawn when something happens, not by a clock: a measured machine has better things to do.
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Bars(*columns, console=console, transient=True, auto_refresh=False) as bars:
-        task = bars.add_task("planning", total=None)
-
-        def listen(progress: Any) -> None:
-            bars.update(task, completed=progress.done, total=progress.total, description=escape(progress.text))
-            bars.refresh()
-
-        yield listen

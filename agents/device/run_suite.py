@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -51,17 +52,37 @@ class Plan:
 
     @property
     def expected_s(self) -> float:
-        """Seconds that measuring will take, roughly, without fetching."""
+        """Seconds that measuring will take at least, roughly, without fetching."""
         return sum(intent.expected_s for intent in self.intents if self.reason(intent) is None)
+
+    @property
+    def longest_s(self) -> float:
+        """The same where every case goes on to its last trial, or until the budget is spent."""
+        longest = sum(intent.longest_s for intent in self.intents if self.reason(intent) is None)
+        return max(self.expected_s, min(longest, self.suite.budget_s or longest))
 
     def reason(self, intent: Intent) -> str | None:
         """Return why an intent cannot run here, None where it can, as far as is known without its model."""
         if not intent.runs:
             return intent.reason
         probe = self.probes.get((intent.backend, intent.target))
-        if probe is None or probe.works:
-            return None
-        return f"{probe.reason or 'It does not work here.'} {probe.fix or ''}".strip()
+        if probe is not None and not probe.works:
+            return f"{probe.reason or 'It does not work here.'} {probe.fix or ''}".strip()
+        if isinstance(intent.workload.model, str):
+            return _without_file(intent.workload.model, intent.artifact_precision, intent.backend)
+        return None
+
+
+@cache
+def _without_file(model: str, precision: str, backend: str) -> str | None:
+    """Say where the catalogue has no file of a precision that a backend reads; None where it has."""
+    import backends
+    from harness.models.catalog import find_model
+
+    formats = backends.create(backend).formats
+    if any(entry.precision == precision and entry.format in formats for entry in find_model(model).artifacts):
+        return None
+    return f"There is no {precision} file that {backend} reads ({', '.join(formats)})."
 
 
 def plan_run(request: RunRequest, document: TomlFile | None = None) -> Plan:
@@ -73,6 +94,7 @@ def plan_run(request: RunRequest, document: TomlFile | None = None) -> Plan:
     from harness.configuration import load_configuration
     from harness.runner.probing import probe_targets
     from harness.runner.processors import available_processors
+    from harness.suites.own_files import check_own_files
     from harness.suites.reader import known_workloads
     from harness.worker.pack import worker_archive
 
@@ -86,6 +108,8 @@ def plan_run(request: RunRequest, document: TomlFile | None = None) -> Plan:
         else:
             suite = suite_from(document)
         workloads = known_workloads(suite)
+    if document is not None:
+        check_own_files(suite.workloads.values(), str(document.path))
     processors = available_processors()
     targets = {name: backends.create(name).targets() for name in backends.BACKENDS}
     if is_model_file(request.suite):

@@ -85,11 +85,23 @@ class Intent:
 
     @property
     def expected_s(self) -> float:
-        """Seconds that its trials will take, roughly."""
+        """Seconds that its trials will take, roughly, if the least number of them is enough."""
+        return self._seconds(self.group.trials)
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds that its trials will take, roughly, if it takes all of them."""
+        return self._seconds(self.group.most_trials)
+
+    def _seconds(self, trials: int) -> float:
         if not self.runs:
             return 0.0
-        once = TRIAL_OVERHEAD_S + self.group.warmup_s + self.group.duration_s
-        return self.group.trials * once + ACCURACY_S * self.accuracy + PLACEMENT_S * self.placement
+        window = 0.0 if self.scenario == "cold_start" else self.group.warmup_s + self._window_s
+        return trials * (TRIAL_OVERHEAD_S + window) + ACCURACY_S * self.accuracy + PLACEMENT_S * self.placement
+
+    @property
+    def _window_s(self) -> float:
+        return float(self.parameters.get("duration_s", self.group.duration_s))
 
 
 def expand(
@@ -181,6 +193,8 @@ def _combinations(
         group.artifact_precisions, group.precisions, group.batches, allowed_threads, group.slots, group.parameters
     )
     for artifact_precision, precision, batch, threads, slots, parameters in swept:
+        if _same_as_fp32(group, backend, target, artifact_precision, precision):
+            continue
         count = _threads(threads, processors)
         status, reason = _hindrance(group, workload, batch, count, selection, processors)
         yield Intent(
@@ -199,6 +213,13 @@ def _combinations(
             status=status,
             reason=reason,
         )
+
+
+def _same_as_fp32(group: Group, backend: str, target: str, artifact_precision: str, precision: str) -> bool:
+    """Whether the vendor's default is certain to be the fp32 case of the same group over again."""
+    if precision != RUNTIME_DEFAULT or artifact_precision != "fp32" or "fp32" not in group.precisions:
+        return False
+    return backends.create(backend).default_precision(target) == "fp32"
 
 
 def _hindrance(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from harness.errors import UsageError
+from harness.runner.cases import case_of
 from harness.runner.plan import Intent, Selection, expand
 from harness.suites import Group, Suite
 from harness.workloads.definition import Workload
@@ -74,6 +76,58 @@ def test_accuracy_is_measured_once_per_runtime_target_and_precision() -> None:
     intents = plan(suite(SINGLE, group, accuracy=("pictures",)), Selection(backends=("openvino",)))
     measured = [(i.scenario, i.precision, i.batch) for i in intents if i.accuracy]
     assert measured == [("single_stream", "fp32", 1), ("offline", "default", 1)]
+
+
+def test_the_vendor_s_default_is_no_case_of_its_own_where_it_is_certain_to_be_fp32() -> None:
+    group = Group("single_stream", ("pictures",), TARGETS, precisions=("fp32", "default"))
+    found = [(i.backend, i.target, i.precision) for i in plan(suite(group))]
+    assert found == [
+        ("onnxruntime", "cpu", "fp32"),  # its kernels compute in the file's types
+        ("onnxruntime", "cuda", "fp32"),
+        ("onnxruntime", "cuda", "default"),  # TF32, where the board has it
+        ("openvino", "cpu", "fp32"),
+        ("openvino", "cpu", "default"),  # bf16, where the processor has it
+    ]
+    alone = Group("single_stream", ("pictures",), {"onnxruntime": ("cpu",)}, precisions=("default",))
+    assert [i.precision for i in plan(suite(alone))] == ["default"]
+
+
+def test_the_server_s_limit_is_the_workload_s_unless_the_suite_says_one() -> None:
+    limited = {"pictures": replace(WORKLOADS["pictures"], scenarios=("server",), latency_limit_ms=15.0)}
+    group = Group("server", ("pictures",), {"openvino": ("cpu",)}, parameters=({"percentile": 99},))
+    own = replace(group, parameters=({"limit_ms": 20.0, "percentile": 99},))
+    (first,) = expand(suite(group), limited, Selection(), KNOWN, 4)
+    (second,) = expand(suite(own), limited, Selection(), KNOWN, 4)
+    assert (dict(first.parameters), dict(second.parameters)) == (
+        {"limit_ms": 15.0, "percentile": 99},
+        {"limit_ms": 20.0, "percentile": 99},
+    )
+
+
+def test_slots_parameters_and_file_precisions_are_swept() -> None:
+    group = Group(
+        "single_stream",
+        ("pictures",),
+        {"openvino": ("cpu",)},
+        artifact_precisions=("fp32", "int8"),
+        slots=(None, 2),
+        parameters=({"a": 1}, {"a": 2}),
+    )
+    found = [(i.artifact_precision, i.slots, i.parameters["a"]) for i in plan(suite(group))]
+    assert found == [(p, s, a) for p in ("fp32", "int8") for s in (None, 2) for a in (1, 2)]
+
+
+def test_a_number_of_trials_asked_for_by_name_is_that_number() -> None:
+    group = Group("single_stream", ("pictures",), {"openvino": ("cpu",)}, trials=8, max_trials=24)
+    (intent,) = plan(suite(group), Selection(trials=3))
+    assert (intent.group.trials, intent.group.most_trials, intent.group.fixed) == (3, 3, True)
+    (longer,) = plan(suite(group))
+    assert longer.longest_s == pytest.approx(3 * longer.expected_s)
+
+
+def test_a_case_without_parameters_keeps_the_key_it_always_had() -> None:
+    (intent,) = plan(suite(Group("single_stream", ("pictures",), {"openvino": ("cpu",)})))
+    assert case_of(intent, None, None).scenario_parameters == {}
 
 
 def test_placement_is_looked_at_in_single_stream_only() -> None:
