@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 Buffer = memoryview
@@ -42,7 +43,19 @@ class Graph:
 
 
 def read_graph(path: Path) -> Graph | None:
-    """Return the graph's facts, or None where the file is not what onnx.proto describes."""
+    """Return the graph's facts, or None where the file is not what onnx.proto describes.
+
+    A file that has not changed is read once in a process: a cold start looks at it before its pages are dropped.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return _read_graph(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read_graph(path: Path, changed_ns: int, size: int) -> Graph | None:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
             view = memoryview(mapped)

@@ -19,16 +19,16 @@ def run(session: Session, pool: Pool, limits: Limits, slots: int) -> Window:
     Throughput is samples over the wall time of the whole window, the last answers included.
     """
     begin = time.perf_counter_ns()
-    warmup_queries = _flow(session, pool, limits.warmup_s, limits.warmup_s, slots, np.zeros(1_000_000, np.int64), 1)
+    warmup_queries = keep_busy(session, pool, limits.warmup_s, limits.warmup_s, slots, np.zeros(1_000_000, np.int64), 1)
     times = room_for(limits, warmup_queries, time.perf_counter_ns() - begin)
     with no_collector():
         start = time.monotonic_ns()
-        done = _flow(session, pool, limits.duration_s, limits.limit_s, slots, times, limits.min_queries)
+        done = keep_busy(session, pool, limits.duration_s, limits.limit_s, slots, times, limits.min_queries)
         end = time.monotonic_ns()
     return Window(start, end, warmup_queries, times[:done])
 
 
-def _flow(
+def keep_busy(
     session: Session,
     pool: Pool,
     duration_s: float,

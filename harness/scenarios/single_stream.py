@@ -15,7 +15,14 @@ def run(session: Session, pool: Pool, limits: Limits, carry: Carry = ()) -> Wind
 
     State that goes from call to call is copied between two queries, outside what is timed.
     """
-    warmup_queries, warmup_ns = _warm_up(session, pool, limits, carry)
+    warmup_queries, warmup_ns = warm_up(session, pool, limits.warmup_s, carry)
+    return back_to_back(session, pool, limits, carry, warmup_queries, warmup_ns)
+
+
+def back_to_back(
+    session: Session, pool: Pool, limits: Limits, carry: Carry, warmup_queries: int, warmup_ns: int
+) -> Window:
+    """Time one query after the other. The pace of the warm-up says how much memory their times may take."""
     times = room_for(limits, warmup_queries, warmup_ns)
     slots = times.data  # assigning to a memoryview is twice as fast as to an array
     clock = time.perf_counter_ns
@@ -26,7 +33,7 @@ def run(session: Session, pool: Pool, limits: Limits, carry: Carry = ()) -> Wind
         window_start = time.monotonic_ns()
         begin = clock()
         soft_end = begin + int(limits.duration_s * 1e9)
-        hard_end = begin + int(max(limits.limit_s, limits.duration_s) * 1e9)
+        hard_end = begin + int(limits.hard_s * 1e9)
         while True:
             inputs = pool[done % different]
             start = clock()
@@ -43,8 +50,8 @@ def run(session: Session, pool: Pool, limits: Limits, carry: Carry = ()) -> Wind
     return Window(window_start, window_end, warmup_queries, times[:done])
 
 
-def _warm_up(session: Session, pool: Pool, limits: Limits, carry: Carry) -> tuple[int, int]:
-    """Run for `warmup_s`, at least one query; return how many and how long they took."""
+def warm_up(session: Session, pool: Pool, warmup_s: float, carry: Carry = ()) -> tuple[int, int]:
+    """Run for `warmup_s`, at least one query; return how many and how many nanoseconds they took."""
     start = time.perf_counter_ns()
     done = 0
     while True:
@@ -54,5 +61,5 @@ def _warm_up(session: Session, pool: Pool, limits: Limits, carry: Carry) -> tupl
             np.copyto(inputs[taking], outputs[giving])
         done += 1
         elapsed = time.perf_counter_ns() - start
-        if elapsed >= limits.warmup_s * 1e9:
+        if elapsed >= warmup_s * 1e9:
             return done, elapsed

@@ -42,6 +42,14 @@ def _run(job: Any, process_ms: float | None) -> dict[str, Any]:
         from harness.worker.timing import run_timing
 
         return run_timing(job, process_ms)
+    if job.kind == "cold":
+        from harness.worker.cold import run_cold
+
+        return run_cold(job, process_ms)
+    if job.kind == "fill":
+        from harness.worker.cold import run_fill
+
+        return run_fill(job)
     if job.kind == "accuracy":
         from harness.worker.accuracy import run_accuracy
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.scenarios import SLOT_SCENARIOS, run
+from harness.scenarios import run, slots_for
 from harness.scenarios.window import Limits
 from harness.worker.job import Job
-from harness.worker.loading import Loaded, Prepared, load, prepare_pool
+from harness.worker.loading import Loaded, Prepared, cold_parts, load, prepare_pool
 from harness.worker.memory import peak_rss_bytes
+from harness.worker.samples import save, save_lines
 
 STAGE_SAMPLES = 20  # of postprocessing, where the pool is smaller
 STAGE_BUDGET_NS = 1_000_000_000
@@ -26,18 +28,17 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
     session = loaded.session
     prepared = prepare_pool(job, loaded)
     limits = Limits.from_json(job.scenario_parameters)
-    slots = 1
-    if job.scenario in SLOT_SCENARIOS:
-        slots = int(job.scenario_parameters.get("slots") or max(1, session.preferred_slots))
+    parameters = {**job.scenario_parameters, "batch": job.batch, "seed": seed_of(job.trial_id)}
+    slots = slots_for(job.scenario, session, parameters)
     start = time.perf_counter_ns()
     session.prepare(slots)
     session.infer(0, prepared.pool[0])
     first_ms = (time.perf_counter_ns() - start) / 1e6
-    out = Path(job.out_dir)
-    files: list[dict[str, Any]] = []
-    played = run(job.scenario, session, prepared.pool, limits, job.scenario_parameters, prepared.carry, slots)
+    played = run(job.scenario, session, prepared.pool, limits, parameters, prepared.carry, slots)
     window = played.window
-    files += [save(out, what, values) for what, values in played.samples.items()]
+    out = Path(job.out_dir)
+    files = [save(out, what, values) for what, values in played.samples.items()]
+    files += [save_lines(out, what, lines) for what, lines in played.lines.items()]
     if job.scenario == "single_stream" and job.batch == 1:
         files.append(save(out, "decode_ns", prepared.decode_ns))
         files.append(save(out, "preprocess_ns", prepared.preprocess_ns))
@@ -46,28 +47,21 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
         "window_start_ns": window.start_ns,
         "window_end_ns": window.end_ns,
         "discarded_warmup": window.warmup_queries,
-        "throughput_per_s": window.queries_per_s * job.batch,
-        "queries": len(window.query_ns),
+        "throughput_per_s": None if played.requests_per_s is None else played.requests_per_s * job.batch,
+        "queries": played.requests,
         "slots": slots,
         "pool": len(prepared.pool),
         "scenario": played.facts,
-        "cold_start_ms": {
-            "process": process_ms,
-            "import": loaded.import_ms,
-            "load": loaded.load_ms,
-            "compile": loaded.compile_ms,
-            "first_inference": first_ms,
-        },
+        "cold_start_ms": cold_parts(process_ms, loaded, first_ms),
         "report": asdict(session.report()),
         "files": files,
         "peak_rss_bytes": peak_rss_bytes(),
     }
 
 
-def save(out: Path, what: str, values: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Write raw little-endian int64 samples beside the trial file and return their entry."""
-    (out / what).write_bytes(values.astype("<i8").tobytes())
-    return {"what": what, "count": len(values)}
+def seed_of(trial_id: str) -> int:
+    """Return the seed of a trial's own arrivals: every trial draws its own, and the same when it is played again."""
+    return int.from_bytes(hashlib.sha256(trial_id.encode()).digest()[:8], "big")
 
 
 def _postprocess(loaded: Loaded, prepared: Prepared) -> npt.NDArray[np.int64]:
