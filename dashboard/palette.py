@@ -13,6 +13,7 @@ from dataclasses import dataclass
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SHAPES = ("circle", "square", "triangle-up", "diamond")
 ACCENT = "#0072B2"
+LINE = "#D55E00"  # limits and percentiles across a chart
 BASELINE = "#8A8F98"
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from harness.judgement.side_by_side import SideBySide
     from harness.judgement.spread import Spread
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:^=&])")
@@ -37,6 +38,16 @@ def number(value: float | None, missing: str = "") -> str:
 def ratio(value: float | None) -> str:
     """A ratio to the baseline: "1.93 ×", on one line; two decimals would hide what is far below one."""
     return "" if value is None else f"{number(value)}\u00a0×"
+
+
+def ratio_words(value: float | None, judged: SideBySide | None) -> str:
+    """A ratio with its interval: "0.757 × (0.735 to 0.781)"; what shows no difference says so."""
+    text = ratio(value)
+    interval = judged.ratio if judged is not None else None
+    if not text or interval is None or interval.low is None or interval.high is None or judged is None:
+        return text
+    same = ", no difference shown" if judged.difference == "not_shown" else ""
+    return f"{text} ({number(interval.low)} to {number(interval.high)}){same}"
 
 
 def when(moment: datetime | None) -> str:

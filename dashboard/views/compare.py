@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import address, data
-from dashboard.charts import absolute_chart, ratio_chart
+from dashboard.comparison_charts import absolute_chart, ratio_chart
 from dashboard.frame import empty, show
 from dashboard.grids import Grid, gaps, overview_grid, section_grid
 from dashboard.tables import grid_csv, grid_frame, run_address

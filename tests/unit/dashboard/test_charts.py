@@ -8,15 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.charts import (
-    CHART_ROWS,
-    absolute_chart,
-    distribution_chart,
-    histogram,
-    latency_chart,
-    ratio_chart,
-    stages_chart,
-)
+from dashboard.charts import CHART_ROWS, distribution_chart, histogram, latency_chart, stages_chart
+from dashboard.comparison_charts import absolute_chart, ratio_chart
 from dashboard.palette import COLOURS, SHAPES, markers
 from db.queries import ResultRow
 from harness.judgement.comparison import Section, compare
