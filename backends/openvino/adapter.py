@@ -122,7 +122,7 @@ class OpenVinoBackend:
         profiling = options.profile_dir is not None
         split = split_of(core, read, device) if kind_of(device) == "HETERO" else None
         session = OpenVinoSession(ov, compiled, device, load_ms, compile_ms, version_of(ov), profiling, split)
-        if options.precision == "int8" and session.report().precision != "int8":
+        if options.precision == "int8" and "int8" not in session.report().details["layer_precisions"]:
             session.close()
             raise OptionUnsupported(
                 f"{model.name} holds no quantised layers, so OpenVINO does not run it in int8.",

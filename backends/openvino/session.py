@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -12,22 +11,10 @@ import numpy as np
 
 from backends.base import Array, InferenceFailed, ModelRejected, Report, TensorInfo
 from backends.openvino.placement import PRECISIONS, SPLIT, WHOLE_GRAPH, LayerTimes, layer_times, node_shares
+from backends.openvino.precision import LayerPrecisions, effective_precision, layer_precisions, layers_of
 from backends.slots import first_line
 from backends.tensors import allocate, write
 
-# Layers of the compiled model that only hold or move data: their precision says nothing about the arithmetic.
-MOVING = {
-    "Input",
-    "Output",
-    "Const",
-    "Reorder",
-    "Reshape",
-    "Transpose",
-    "Concatenation",
-    "Split",
-    "Convert",
-    "Parameter",
-}
 FAILED_REQUEST_POLL_S = 1.0
 
 
@@ -166,7 +153,7 @@ class OpenVinoSession:
         """Devices, precision, threads and placement as the compiled model tells them."""
         devices = tuple(str(name).strip("()") for name in (self._property("EXECUTION_DEVICES") or ()))
         kinds = sorted({name.split(".")[0].lower() for name in devices})
-        precisions = self._layer_precisions()
+        layers = self._layers()
         threads, streams = self._property("INFERENCE_NUM_THREADS"), self._property("NUM_STREAMS")
         placement = {devices[0]: 1.0} if len(devices) == 1 else node_shares(self._split)
         times = self._times() if self._profiling else None
@@ -175,7 +162,7 @@ class OpenVinoSession:
             runtime_version=self._version,
             target=kinds[0] if len(kinds) == 1 else ("mixed" if kinds else None),
             devices=devices,
-            precision=effective_precision(self._hint(), precisions),
+            precision=effective_precision(self._hint(), layers),
             threads=int(threads) if threads else None,
             streams=int(streams) if streams else None,
             placement_nodes=placement,
@@ -184,7 +171,7 @@ class OpenVinoSession:
             details={
                 "asked_device": self._device,
                 "inference_precision_hint": self._hint(),
-                "layer_precisions": precisions,
+                "layer_precisions": layers.multiplying or layers.others,
                 "performance_hint": _text(self._property("PERFORMANCE_HINT")),
                 "execution_mode": _text(self._property("EXECUTION_MODE_HINT")),
                 "cpu_pinning": self._property("ENABLE_CPU_PINNING"),
@@ -214,20 +201,11 @@ class OpenVinoSession:
         name = value.get_type_name() if hasattr(value, "get_type_name") else str(value)
         return PRECISIONS.get(name)
 
-    def _layer_precisions(self) -> dict[str, int]:
-        """How many arithmetic layers of the compiled model run in which precision. Empty where it does not tell."""
-        counts: Counter[str] = Counter()
+    def _layers(self) -> LayerPrecisions:
         try:
-            for node in self._compiled.get_runtime_model().get_ops():
-                info = node.get_rt_info()
-                if _rt(info, "layerType") in MOVING:
-                    continue
-                kind = PRECISIONS.get(_rt(info, "runtimePrecision"))
-                if kind is not None:
-                    counts[kind] += 1
-        except (RuntimeError, KeyError):
-            return {}
-        return dict(sorted(counts.items()))
+            return layer_precisions(layers_of(self._compiled.get_runtime_model()))
+        except RuntimeError:
+            return LayerPrecisions()
 
     def _times(self) -> LayerTimes:
         layers = [layer for request in self._requests for layer in request.get_profiling_info()]
@@ -245,17 +223,6 @@ class OpenVinoSession:
         self._compiled = None
 
 
-def effective_precision(hint: str | None, layers: dict[str, int]) -> str | None:
-    """What the arithmetic runs in: the hint, unless the compiled layers say otherwise ("mixed" where they differ)."""
-    if not layers:
-        return hint
-    if "int8" in layers:
-        return "int8"
-    if hint in layers and (hint != "fp32" or len(layers) == 1):
-        return hint
-    return next(iter(layers)) if len(layers) == 1 else "mixed"
-
-
 def reason_of(error: BaseException) -> str:
     """The telling line of OpenVINO's message: it begins with lines that only name its own source files."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -267,11 +234,6 @@ def reason_of(error: BaseException) -> str:
         text = f"{text} {telling[1]}"
     named = re.sub(r"""["'][^"']*/([^"'/]+)["']""", r"\1", text)  # file names without our folders
     return first_line(RuntimeError(named))
-
-
-def _rt(info: Any, name: str) -> str:
-    value = info[name]
-    return str(getattr(value, "value", value))
 
 
 def _text(value: Any) -> str | None:

@@ -15,7 +15,8 @@ import pytest
 
 from backends import create
 from backends.base import LoadOptions, ModelRejected, OptionUnsupported, TargetUnsupported
-from backends.openvino.session import effective_precision, reason_of
+from backends.openvino.precision import effective_precision, layer_precisions
+from backends.openvino.session import reason_of
 
 FileMaker = Callable[..., Path]
 BACKEND = create("openvino")
@@ -205,19 +206,75 @@ def test_openvino_leaves_nothing_in_the_home_folder(onnx_file: FileMaker, tmp_pa
     assert list(home.iterdir()) == []
 
 
+# Rows as OpenVINO 2026.4 gave them for compiled models: (layerType, primitiveType, runtimePrecision).
+F32 = ("Convolution", "brgconv_avx512_1x1_f32", "f32")
+F32_OF_F16 = ("Convolution", "brgconv_avx512_1x1_f32", "f16")  # weights kept in fp16, computed in fp32
+BF16 = ("FullyConnected", "brgemm_avx512_amx_bf16", "bf16")
+INT8 = ("Convolution", "brgconv_avx512_dw_I8", "u8")
+BOOLEAN = ("Subgraph", "jit_avx512_I8", "u8")  # a logical NOT
+ADDITION = ("Subgraph", "jit_avx512_f32", "f32")
+SOFTMAX = ("Softmax", "jit_avx512_f32", "f32")
+
+
 @pytest.mark.parametrize(
     ("hint", "layers", "expected"),
     [
-        ("fp32", {"fp32": 9}, "fp32"),
-        ("bf16", {"bf16": 7, "fp32": 2}, "bf16"),
-        ("fp32", {"bf16": 7, "fp32": 2}, "mixed"),  # said fp32, ran bf16: never called fp32
-        ("bf16", {"fp32": 9}, "fp32"),
-        ("fp32", {"int8": 5, "fp32": 1}, "int8"),
-        ("fp16", {}, "fp16"),
+        ("fp32", [F32, F32, SOFTMAX], "fp32"),
+        ("fp32", [F32_OF_F16], "fp32"),
+        ("bf16", [BF16, SOFTMAX], "bf16"),
+        ("bf16", [BF16, F32], "bf16"),
+        ("fp32", [BF16, F32], "mixed"),  # said fp32, ran bf16: never called fp32
+        ("bf16", [F32], "fp32"),
+        ("fp32", [INT8, SOFTMAX], "int8"),
+        ("fp32", [INT8, F32], "mixed"),  # first and last layers in float
+        ("fp32", [ADDITION], "fp32"),
+        ("fp32", [BOOLEAN], None),  # single bytes that are no quantised numbers
+        ("fp16", [], "fp16"),
     ],
 )
-def test_the_compiled_layers_overrule_the_hint(hint: str, layers: dict[str, int], expected: str) -> None:
-    assert effective_precision(hint, layers) == expected
+def test_the_kernels_overrule_the_hint(hint: str, layers: list[tuple[str, str, str]], expected: str | None) -> None:
+    assert effective_precision(hint, layer_precisions(layers)) == expected
+
+
+def test_a_network_of_booleans_claims_no_precision(tmp_path: Path) -> None:
+    """It was called int8 once, and its measurement invalid, because OpenVINO keeps a boolean in a byte."""
+    path = tmp_path / "not.xml"
+    asked = ov.opset13.parameter([4, 64], ov.Type.boolean, name="x")
+    ov.save_model(ov.Model([ov.opset13.logical_not(asked, name="y")], [asked], "not"), str(path))
+    for precision in ("fp32", "default"):
+        session = BACKEND.load(path, "openvino", "cpu", LoadOptions(precision=precision))
+        assert session.report().precision is None
+        session.close()
+
+
+def test_double_precision_becomes_what_is_asked_for(tmp_path: Path, weights: np.ndarray, samples: list) -> None:
+    """OpenVINO computes no fp64: the error against numpy says which precision ran, and the report must agree."""
+    path = tmp_path / "double.xml"
+    asked = ov.opset13.parameter([4, 64], ov.Type.f64, name="x")
+    product = ov.opset13.matmul(asked, ov.opset13.constant(weights.astype(np.float64)), False, False, name="y")
+    ov.save_model(ov.Model([product], [asked], "double"), str(path), compress_to_fp16=False)
+    sample = samples[0].astype(np.float64)
+    for precision in ("fp32", "default"):
+        session = BACKEND.load(path, "openvino", "cpu", LoadOptions(precision=precision))
+        session.prepare(1)
+        error = float(np.abs(session.infer(0, [sample])[0] - sample @ weights.astype(np.float64)).max())
+        found = session.report().precision
+        session.close()
+        assert found == ("bf16" if error > 1e-3 else "fp32")
+        assert precision == "default" or found == "fp32"
+
+
+def test_weights_kept_in_fp16_are_computed_in_fp32(
+    onnx_file: FileMaker, weights: np.ndarray, samples: list, tmp_path: Path
+) -> None:
+    path = tmp_path / "half.xml"
+    ov.save_model(ov.Core().read_model(str(onnx_file())), str(path), compress_to_fp16=True)
+    session = BACKEND.load(path, "openvino", "cpu", LoadOptions(precision="fp32", input_shapes=BATCH))
+    session.prepare(1)
+    exact = samples[0].astype(np.float64) @ weights.astype(np.float16).astype(np.float64)
+    assert np.abs(session.infer(0, [samples[0]])[0] - exact).max() < 64 * 4 * 4 * 2**-23
+    assert session.report().precision == "fp32"
+    session.close()
 
 
 def test_the_telling_line_of_a_message_is_found() -> None:
