@@ -1,5 +1,5 @@
 """What else went on while a worker was timed, seen from the parent process."""
 
-from harness.conditions.watch import INTERVAL_S, Watch, watch
+from harness.conditions.watching import INTERVAL_S, Watch, watch
 
 __all__ = ["INTERVAL_S", "Watch", "watch"]
