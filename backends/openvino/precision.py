@@ -49,6 +49,13 @@ class LayerPrecisions:
     others: dict[str, int] = field(default_factory=dict)
     told: bool = False  # whether the compiled model named any layer
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Layers by precision, without those whose bytes may be booleans."""
+        floats = {name: count for name, count in self.others.items() if name in FLOATS}
+        names = sorted({*self.multiplying, *floats})
+        return {name: self.multiplying.get(name, 0) + floats.get(name, 0) for name in names}
+
 
 def layer_precisions(layers: Iterable[tuple[str, str, str]]) -> LayerPrecisions:
     """Count layers given as (layerType, primitiveType, runtimePrecision)."""
@@ -86,7 +93,7 @@ def effective_precision(hint: str | None, layers: LayerPrecisions) -> str | None
     """
     if not layers.told:
         return hint
-    found = layers.multiplying or {name: count for name, count in layers.others.items() if name in FLOATS}
+    found = layers.multiplying or layers.counts
     if not found:
         return None
     if len(found) == 1:

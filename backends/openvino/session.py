@@ -171,7 +171,7 @@ class OpenVinoSession:
             details={
                 "asked_device": self._device,
                 "inference_precision_hint": self._hint(),
-                "layer_precisions": layers.multiplying or layers.others,
+                "layer_precisions": layers.counts,
                 "performance_hint": _text(self._property("PERFORMANCE_HINT")),
                 "execution_mode": _text(self._property("EXECUTION_MODE_HINT")),
                 "cpu_pinning": self._property("ENABLE_CPU_PINNING"),
