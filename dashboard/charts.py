@@ -15,6 +15,7 @@ from dashboard.wording import number, significant
 from harness.judgement.comparison import scenario_title
 from harness.judgement.figures import source_name
 from harness.judgement.systems import hardware_name, route_name
+from harness.judgement.verdict import gate_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -29,7 +30,9 @@ def latency_chart(rows: Sequence[ResultRow], marks: Mapping[str, Marker]) -> alt
     """Median latency with a whisker from the fastest sample to p90, and a tick at p99; None without any latency."""
     import altair as alt
 
-    timed = sorted((row for row in rows if row.p50_ms is not None), key=lambda row: row.p50_ms or 0)[:CHART_ROWS]
+    timed = sorted(
+        (row for row in rows if row.p50_ms is not None), key=lambda row: (gate_of(row) == "failed", row.p50_ms or 0)
+    )[:CHART_ROWS]
     if not timed:
         return None
     data = draw.inline([_latency_point(row, label) for row, label in zip(timed, _unique_labels(timed), strict=True)])
@@ -145,7 +148,8 @@ def _unique_labels(rows: Sequence[ResultRow]) -> list[str]:
     for row in rows:
         scenario = "" if row.scenario == "single_stream" else f", {scenario_title(row.scenario).lower()}"
         batch = f", batch {row.batch}" if (row.batch or 1) > 1 else ""
-        what = f"{route_name(row)}: {row.workload_title or row.workload}{scenario}{batch}"
+        gate = ", failed the gate" if gate_of(row) == "failed" else ""
+        what = f"{route_name(row)}: {row.workload_title or row.workload}{scenario}{batch}{gate}"
         names.append(f"{hardware_name(row)}{BREAK}{what}")
     return draw.numbered(names)
 

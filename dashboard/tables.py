@@ -9,17 +9,21 @@ from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dashboard.grids import Grid
-from dashboard.wording import plain, significant, spreadsheet_safe, when
+from dashboard.grids import Grid, placement_words
+from dashboard.wording import bounds, plain, significant, spreadsheet_safe, when
 from harness.judgement.comparison import scenario_title
-from harness.judgement.figures import batch_of, source_name
+from harness.judgement.figures import batch_of, headline_metric, source_name, spread_of_metric, value_of
+from harness.judgement.flags import kind_of
 from harness.judgement.systems import hardware_name, route_name
+from harness.judgement.trust import trust_of_row
+from harness.judgement.verdict import gate_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from db.queries import ResultRow
 
+SURE = "95 % interval or range"  # of the scenario's own figure
 RESULT_COLUMNS = (
     "Run",
     "Workload",
@@ -27,17 +31,24 @@ RESULT_COLUMNS = (
     "Hardware",
     "Backend and target",
     "Status",
-    "Flags",
+    "Trust",
     "p50 (ms)",
     "p90 (ms)",
     "p99 (ms)",
     "Throughput (samples/s)",
+    SURE,
+    "Trials",
     "Accuracy (%)",
+    "Gate",
     "Energy (mJ/inference)",
     "Peak memory (MB)",
     "Batch",
     "Threads",
-    "Precision",
+    "Precision asked",
+    "Precision ran",
+    "Placement",
+    "Flags",
+    "Doubts",
     "Reason",
     "Device",
     "Source",
@@ -101,25 +112,46 @@ def flatten(document: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     return flat
 
 
+def status_words(row: ResultRow) -> str:
+    """The status; what failed its accuracy gate is no plain success."""
+    return "ok, failed the gate" if row.status == "ok" and gate_of(row) == "failed" else row.status
+
+
+def asked_precision(row: ResultRow) -> str:
+    """What was asked for, and of which file where that is not the same: "vendor's default, file int8"."""
+    asked = "vendor's default" if row.requested_precision == "default" else row.requested_precision
+    return asked if row.artifact_precision in (asked, "unknown") else f"{asked}, file {row.artifact_precision}"
+
+
 def _result(row: ResultRow) -> tuple[object, ...]:
+    trust = trust_of_row(row)
+    metric = headline_metric(row.scenario)
+    spread = spread_of_metric(row, metric if value_of(row, metric) is not None else "throughput")
     return (
         run_address(row.run_id, row.measurement_id),
         row.workload_title or row.workload,
         scenario_title(row.scenario),
         hardware_name(row) if row.hardware_model else "not known",
         _route(row),
-        row.status,
-        ", ".join(code for code, _ in row.flags),
+        status_words(row),
+        trust.grade,
         _three(row.p50_ms),
         _three(row.p90_ms),
         _three(row.p99_ms),
         _three(row.throughput_per_s),
+        bounds(spread),
+        spread.trials or (row.sampling or {}).get("trials"),
         _three(row.accuracy_value, 100),
+        gate_of(row) or "",
         _three(row.energy_j, 1000),
         _three(row.peak_rss_mb),
         batch_of(row),
         row.effective_threads if row.effective_threads is not None else row.threads,
+        asked_precision(row),
         row.effective_precision or "not known",
+        placement_words(row.effective),
+        ", ".join(kind_of(code).title for code, _ in row.flags),
+        " ".join(doubt.sentence for doubt in trust.doubts) if row.status == "ok" else "",
         row.reason or "",
         row.device,
         source_name(row),

@@ -10,9 +10,10 @@ import streamlit as st
 from dashboard import address, data
 from dashboard.charts import CHART_ROWS, latency_chart
 from dashboard.frame import empty, show
-from dashboard.tables import results_csv, results_table
+from dashboard.tables import SURE, results_csv, results_table
 from db.queries import Facets, Filter, ResultRow
 from harness.judgement.comparison import scenario_title
+from harness.judgement.verdict import gate_of
 
 FIRST_COMMANDS = ("weigh run quick", "weigh import reference")
 
@@ -100,8 +101,8 @@ def _counts(rows: Sequence[Any], found: int, everything: int) -> None:
 
 
 def _results_first(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """What could not run stands below what did; otherwise newest first, as the store gives them."""
-    return sorted(rows, key=lambda row: row.status != "ok")
+    """What could not run stands below what did, and what failed its accuracy gate between; else as the store gives them."""
+    return sorted(rows, key=lambda row: (row.status != "ok", gate_of(row) == "failed"))
 
 
 def _columns() -> dict[str, Any]:
@@ -112,8 +113,24 @@ def _columns() -> dict[str, Any]:
     }
     return {
         "Run": column.LinkColumn("Run", display_text="open", width=60, pinned=True),
-        "Workload": column.TextColumn("Workload", pinned=True),
-        "Status": column.TextColumn("Status", width=105),
+        "Workload": column.TextColumn("Workload", width=190, pinned=True),
+        "Scenario": column.TextColumn("Scenario", width=105),
+        "Hardware": column.TextColumn("Hardware", width=260),
+        "Backend and target": column.TextColumn("Backend and target", width=190),
+        "Status": column.TextColumn("Status", width=125),
+        "Trust": column.TextColumn(
+            "Trust", width=60, help="A: nothing speaks against it. F: no number to use. The column Doubts says why."
+        ),
+        SURE: column.TextColumn(
+            SURE,
+            width=170,
+            help="Of the scenario's own figure. An interval takes six fresh processes; with fewer it is a range, which has "
+            "no probability. It speaks of the one unit that was measured.",
+        ),
+        "Trials": column.NumberColumn("Trials", width=60),
+        "Gate": column.TextColumn("Gate", width=90, help="Whether enough of the fp32 reference's accuracy is kept."),
+        "Placement": column.TextColumn("Placement", width="medium"),
+        "Doubts": column.TextColumn("Doubts", width="large"),
         "Throughput (samples/s)": column.NumberColumn(format="%.10g"),
         "Reason": column.TextColumn("Reason", width="large"),
         **numbers,
