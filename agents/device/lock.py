@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from harness.errors import NotDone, WeighbridgeError
 from harness.folders import state_dir
+from harness.preparation import repair
 
 
 class DeviceBusy(NotDone):
@@ -22,7 +24,10 @@ class DeviceBusy(NotDone):
 
 @contextmanager
 def device_lock(run_id: str, path: Path | None = None) -> Iterator[None]:
-    """Hold this device's lock for a run. Raises DeviceBusy at once, naming the run that holds it."""
+    """Hold this device's lock for a run. Raises DeviceBusy at once, naming the run that holds it.
+
+    Whoever holds it measures, so that this is also where settings that a killed run left changed are put back first.
+    """
     from filelock import FileLock, Timeout
 
     path = path or state_dir() / "device.lock"
@@ -45,6 +50,8 @@ def device_lock(run_id: str, path: Path | None = None) -> Iterator[None]:
             "Free some space there, or set WEIGHBRIDGE_STATE to a folder that can be written.",
         ) from error
     try:
+        for sentence in repair(state_dir()):
+            print(sentence, file=sys.stderr, flush=True)
         yield
     finally:
         owner.unlink(missing_ok=True)

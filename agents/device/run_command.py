@@ -48,6 +48,12 @@ def run(
     offline: Annotated[
         bool, typer.Option("--offline", help="Fetch nothing: use models and data of the cache.")
     ] = False,
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="A quieter machine meanwhile (governor, priority...); all is put back.")
+    ] = False,
+    no_turbo: Annotated[
+        bool, typer.Option("--no-turbo", help="With --prepare: turbo off too; steadier, but slower than in use.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing while measuring.")] = False,
     trigger: Annotated[str, typer.Option(hidden=True)] = "manual",
 ) -> None:
@@ -76,7 +82,9 @@ def run(
         trials=trials,
         device_index=device_index,
     )
-    request = RunRequest(suite or "quick", selection, trigger, offline)
+    if no_turbo and not prepare:
+        raise UsageError("--no-turbo is a part of --prepare.", "Give both.")
+    request = RunRequest(suite or "quick", selection, trigger, offline, prepare, no_turbo)
     if plan:
         from agents.device.run_plan import print_plan
 

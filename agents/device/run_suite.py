@@ -12,8 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from agents.device.run_environment import environment_now, keep, kept_environment, refuse_another
 from harness.errors import UsageError, WeighbridgeError
 from harness.folders import cache_dir, runs_dir, spool_dir, state_dir
+from harness.preparation import QuietMachine, quiet
 from harness.runner.assembly import assemble_run
 from harness.runner.plan import Intent, Selection, expand
 from harness.runner.run_folder import RunFolder
@@ -37,6 +39,8 @@ class RunRequest:
     selection: Selection = field(default_factory=Selection)
     trigger: str = "manual"
     offline: bool = False  # fetch nothing: models and data are in the cache already
+    prepare: bool = False  # a quiet machine meanwhile
+    turbo_off: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,10 +137,18 @@ def run_suite(
     The caller holds the device's lock. The run's folder stays until `mark_stored`, so that nothing is lost when storing
     fails.
     """
-    plan = plan_run(request)
-    identifier = run_id or str(uuid.uuid4())
-    from harness.environment import collect
+    with quiet(request.prepare, state_dir(), request.turbo_off) as machine:
+        return _run(request, listen, fetching, run_id or str(uuid.uuid4()), machine)
 
+
+def _run(
+    request: RunRequest,
+    listen: Listener,
+    fetching: Fetching | None,
+    identifier: str,
+    machine: QuietMachine | None,
+) -> Bundle:
+    plan = plan_run(request)
     document = {
         "suite": request.suite if plan.document is not None else str(Path(request.suite).absolute()),
         "suite_path": str(plan.document.path.absolute()) if plan.document is not None else None,
@@ -145,12 +157,14 @@ def run_suite(
         "trigger": request.trigger,
         "offline": request.offline,
         "started_at": _now(),
-        "environment_digest": collect().digest,
+        "prepare": request.prepare,
+        "turbo_off": request.turbo_off,
+        "environment": keep(environment_now()),
         "stored": False,
     }
     folder = RunFolder.create(runs_dir(), identifier, document)
     try:
-        return _measure(request, plan, folder, document, listen, fetching)
+        return _measure(request, plan, folder, document, listen, fetching, machine)
     except BaseException:
         folder.remove_if_empty()  # stopped before the first trial ended: there is nothing to go on with
         raise
@@ -164,31 +178,27 @@ def resume_run(run_id: str, listen: Listener = lambda progress: None, fetching: 
     The caller holds the device's lock. Raises UsageError where there is no such run, or where the environment is another
     one than before.
     """
-    from harness.environment import collect
-
     folder, kept = RunFolder.open(runs_dir(), run_id)
     try:
         selection: dict[str, Any] = {
             name: tuple(v) if isinstance(v, list) else v for name, v in kept["selection"].items()
         }
-        request = RunRequest(kept["suite"], Selection(**selection), kept["trigger"], kept["offline"])
+        wishes = kept["prepare"], kept["turbo_off"]
+        request = RunRequest(kept["suite"], Selection(**selection), kept["trigger"], kept["offline"], *wishes)
         document = None
         if kept["suite_text"] is not None:
             document = TomlFile(Path(kept["suite_path"]), kept["suite_text"], tomllib.loads(kept["suite_text"]))
-        same = kept["environment_digest"] == collect().digest
+        environment = kept_environment(kept["environment"])
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"The unfinished run {run_id} cannot be read ({error}).", "Start a new run.") from error
-    if not same:
-        raise UsageError(
-            f"The environment has changed since the run {run_id} began (hardware, system, drivers or runtimes).",
-            "One run belongs to one environment: start a new run.",
-        )
-    plan = plan_run(request, document)  # before anything changes: a model file may be gone since
-    if kept["stored"] or (spool_dir() / folder.run_id).exists():
-        kept = {**kept, "stored": False, "resumed_from": folder.run_id}
-        folder = folder.renamed(str(uuid.uuid4()))
-        folder.write("request.json", kept)
-    return _measure(request, plan, folder, kept, listen, fetching)
+    with quiet(request.prepare, state_dir(), request.turbo_off) as machine:
+        refuse_another(environment, environment_now(), run_id)
+        plan = plan_run(request, document)  # before anything changes: a model file may be gone since
+        if kept["stored"] or (spool_dir() / folder.run_id).exists():
+            kept = {**kept, "stored": False, "resumed_from": folder.run_id}
+            folder = folder.renamed(str(uuid.uuid4()))
+            folder.write("request.json", kept)
+        return _measure(request, plan, folder, kept, listen, fetching, machine)
 
 
 def make_state_folder() -> None:
@@ -225,21 +235,17 @@ def _measure(
     kept: Mapping[str, Any],
     listen: Listener,
     fetching: Fetching | None,
+    machine: QuietMachine | None,
 ) -> Bundle:
-    from dataclasses import replace
-
     import backends
     from agents.device.identity import this_device
     from harness.configuration import load_configuration
-    from harness.environment import collect
     from harness.models.store import ModelStore
     from harness.runner.case_builder import CaseBuilder
     from harness.sensors import available_meters
 
     device = this_device()
-    environment = collect()
-    if kept.get("resumed_from"):
-        environment = replace(environment, conditions={**environment.conditions, "resumed_from": kept["resumed_from"]})
+    environment = environment_now(plan.probes.values(), kept.get("resumed_from"))
     configuration = load_configuration()
     cache = cache_dir()
     store = ModelStore(cache, request.offline, fetching)
@@ -265,6 +271,8 @@ def _measure(
         plan.suite.energy_idle_s,
         plan.suite.budget_s,
     )
+    if machine is not None:
+        machine.put_back()  # before the record is made, which says whether it was
     _, bundle = assemble_run(
         cases,
         folder,
@@ -277,6 +285,7 @@ def _measure(
         finished_at=_now(),
         version=product_version(),
         processors=plan.processors,
+        preparation=machine.record() if machine is not None else None,
     )
     return bundle
 

@@ -1,4 +1,4 @@
-"""SIGTERM treated like Ctrl-C, for whoever measures."""
+"""SIGTERM and SIGHUP treated like Ctrl-C, for whoever measures."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from typing import Any
 
 @contextmanager
 def terminated_like_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM (a service that stops, a machine that shuts down) keep what is finished, as Ctrl-C does."""
+    """Let SIGTERM (a service that stops, a machine that shuts down) keep what is finished, as Ctrl-C does.
+
+    SIGHUP (a terminal that was closed) too, so that a prepared machine is put back; where it is ignored, it stays so.
+    """
 
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
-    previous = signal.signal(signal.SIGTERM, interrupt)
+    numbers = [signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        numbers.append(signal.SIGHUP)
+    previous = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -58,10 +58,10 @@ class QuietMachine:
         self._of_process, refused = self._process.apply()
         self._refused.update(refused)
 
-    def put_back(self) -> tuple[str, ...]:
-        """Put everything back; return sentences about what could not be, or was changed by others meanwhile."""
+    def put_back(self) -> None:
+        """Put everything back, and say on standard error what could not be, or was changed by others meanwhile."""
         if self._over:
-            return ()
+            return
         with _signals_wait():
             self._over = True
             with suppress(OSError):
@@ -70,7 +70,9 @@ class QuietMachine:
             self._outcomes = {outcome.entry.path: outcome for outcome in outcomes}
             if self._journal is not None:
                 self._journal.close(done=all(outcome.how != "failed" for outcome in outcomes))
-        return tuple(outcome.sentence for outcome in outcomes if outcome.how in ("failed", "changed by others"))
+        for outcome in outcomes:
+            if outcome.how in ("failed", "changed by others"):
+                _tell(outcome.sentence)
 
     def record(self) -> Preparation:
         """Return what the run record says about it."""
@@ -123,8 +125,7 @@ def quiet(
             raise _no_journal(folder, error) from error
         yield machine
     finally:
-        for sentence in machine.put_back():
-            _tell(sentence)
+        machine.put_back()
         lock.release()
 
 
