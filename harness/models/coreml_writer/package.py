@@ -26,7 +26,7 @@ _DATED = "com.github.apple.coremltools.conversion_date"
 def pack_program(program: Any, precision: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> bytes:
     """The zip of the package folder (its content at the top) for a MIL program; its ends are checked against the ports."""
     tools = coremltools()
-    with tempfile.TemporaryDirectory() as temporary, quiet():
+    with quiet():
         try:
             model = tools.convert(
                 program,
@@ -42,8 +42,15 @@ def pack_program(program: Any, precision: str, inputs: tuple[Port, ...], outputs
                 f"coremltools {tools.__version__} could not finish the package: {reason}.",
                 "Try another version of coremltools, or use the ONNX file with another backend.",
             ) from error
+    return pack_model(model, inputs, outputs)
+
+
+def pack_model(model: Any, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> bytes:
+    """The zip of the package folder of coremltools' MLModel; its ends are checked against the ports."""
+    with tempfile.TemporaryDirectory() as temporary:
         saved = Path(temporary) / "saved.mlpackage"
-        model.save(str(saved))
+        with quiet():
+            model.save(str(saved))
         clean = Path(temporary) / "clean.mlpackage"
         (clean / _DATA).mkdir(parents=True)
         _write_specification(saved / _DATA / "model.mlmodel", clean / _DATA / "model.mlmodel", inputs, outputs)

@@ -42,6 +42,8 @@ RECIPES: Mapping[str, RecipeEntry] = {
     "openvino_ir": RecipeEntry("openvino", ("fp32", "fp16"), "openvino"),
     "openvino_nncf_int8": RecipeEntry("openvino", ("int8", "int8-float-ends"), "openvino"),
     "openvino_nncf_int4": RecipeEntry("openvino", ("int4",), "openvino"),
+    "coreml_int8_weights": RecipeEntry("coreml", ("int8",), "coreml"),
+    "coreml_4bit_palette": RecipeEntry("coreml", ("int4",), "coreml"),
 }
 
 

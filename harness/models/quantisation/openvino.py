@@ -72,7 +72,7 @@ def nncf_int8(source: ModelFile, calibration: Calibration | None, settings: Sett
 
 
 def nncf_int4(source: ModelFile, calibration: Calibration | None, settings: Settings, progress: Progress) -> Built:
-    """Weights of matrix products in int4, in groups of `group` weights with a scale each; embeddings and the last in int8."""
+    """Weights of matrix products in int4, a scale for each `group` of them; embeddings and the last layer in int8."""
     settings.check_names("group")
     group = settings.whole("group", 64)
     ov = _openvino()

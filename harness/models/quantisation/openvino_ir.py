@@ -70,4 +70,4 @@ def without_chance(xml: bytes) -> bytes:
         kept = layer.get("type") in ("Parameter", "Result") or layer.get("id") in feeding
         if not kept and _COUNTED.match(layer.get("name", "")):
             layer.set("name", f"{layer.get('type')}_at_{layer.get('id')}")
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))

@@ -167,7 +167,8 @@ def _rounded_outwards(value: Array) -> Array:
     mantissa, exponent = np.frexp(np.asarray(value, dtype=np.float64))
     scaled = np.ldexp(mantissa, RANGE_BITS)
     away = np.where(scaled < 0, np.floor(scaled), np.ceil(scaled))
-    return np.ldexp(away, exponent - RANGE_BITS).astype(np.float32)
+    rounded: Array = np.ldexp(away, exponent - RANGE_BITS).astype(np.float32)
+    return rounded
 
 
 def _quantised(source: ModelFile, graph: TfliteGraph, recipe: Any, ranges: dict[str, Any] | None) -> Built:

@@ -169,7 +169,7 @@ class TfliteGraph:
 
     def _code(self, operator: Any) -> str:
         code = self._model.operatorCodes[operator.opcodeIndex]
-        return self._codes[max(code.builtinCode, code.deprecatedBuiltinCode)]
+        return str(self._codes[max(code.builtinCode, code.deprecatedBuiltinCode)])
 
     def _end(self, index: int) -> End:
         tensor = self._graph.tensors[index]
@@ -180,14 +180,15 @@ class TfliteGraph:
 
     def _values(self, index: int) -> Array | None:
         tensor = self._graph.tensors[index]
-        data = self._buffers[tensor.buffer]
+        data: Array | None = self._buffers[tensor.buffer]
         if data is None:
             return None
         kind = self._types[tensor.type].lower()
         if kind in ("int4", "int2", "string"):
             return data
         shape: Sequence[int] = [] if tensor.shape is None else [int(size) for size in tensor.shape]
-        return data.view(np.dtype(kind)).reshape(shape)
+        made: Array = data.view(np.dtype(kind)).reshape(shape)
+        return made
 
 
 def _name(tensor: Any) -> str:
