@@ -10,7 +10,7 @@ from dashboard import address, data
 from dashboard.charts import distribution_chart, stages_chart
 from dashboard.frame import empty, show
 from dashboard.grids import Grid
-from dashboard.provenance import artifact_grid, execution_grid, numbers_grid, trials_grid
+from dashboard.provenance import artifact_grid, execution_grid, numbers_grid
 from dashboard.tables import facts_frame, grid_frame
 from dashboard.wording import number, plain, when
 from db.queries import ResultRow, RunDetail, RunRow
@@ -141,6 +141,7 @@ def _pictures(view: data.View, row: ResultRow) -> None:
     stages = stages_chart(row.stages_ms or {})
     cold = dict(row.cold_start_ms or {})
     cold.pop("caches", None)
+    cold.pop("intervals", None)
     start = stages_chart(cold)
     if distribution is not None:
         st.subheader("Distribution of latencies", anchor=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,8 @@ class ColdStart:
     compile: float | None = None
     first_inference: float | None = None
     caches: dict[str, str] = field(default_factory=dict)
+    # Fields of a Quantile over trials by the part's name, and of their sum: "first_answer".
+    intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def _with_figures(
     once = _sampled(planned, good, interrupted)
     leading = [discarded(one) for one in steady]
     confidence = once.confidence if once is not None else CONFIDENCE
-    made = figures(intent.scenario, intent.parameters, good, leading, confidence)
+    made = figures(intent.scenario, intent.parameters, good, leading, confidence, intent.batch)
     latencies = [samples_of(outcome, LATENCY)[start:] for outcome, start in zip(good, leading, strict=True)]
     pooled = intent.scenario in STEADY_SCENARIOS
     return replace(
@@ -127,6 +127,7 @@ def _with_figures(
         rate_curve=made.rate_curve,
         over_time=made.over_time,
         cold_start_ms=made.cold_start_ms,
+        thermal=made.thermal,
         thermal=made.thermal,
         stages_ms=_stages(good, latencies) if intent.scenario == "single_stream" and intent.batch == 1 else None,
         sampling=once.sampling if once is not None else None,
