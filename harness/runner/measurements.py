@@ -128,7 +128,6 @@ def _with_figures(
         over_time=made.over_time,
         cold_start_ms=made.cold_start_ms,
         thermal=made.thermal,
-        thermal=made.thermal,
         stages_ms=_stages(good, latencies) if intent.scenario == "single_stream" and intent.batch == 1 else None,
         sampling=once.sampling if once is not None else None,
         flags=(
