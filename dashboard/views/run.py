@@ -10,7 +10,7 @@ from dashboard import address, data
 from dashboard.charts import distribution_chart, stages_chart
 from dashboard.frame import empty, show
 from dashboard.grids import Grid
-from dashboard.provenance import artifact_grid, execution_grid, numbers_grid
+from dashboard.provenance import artifact_grid, execution_grid, numbers_grid, trials_grid
 from dashboard.tables import facts_frame, grid_frame
 from dashboard.wording import number, plain, when
 from db.queries import ResultRow, RunDetail, RunRow
