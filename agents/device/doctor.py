@@ -7,28 +7,20 @@ import os
 import platform
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from agents.device import doctor_machine
+from agents.device.finding import Finding
 
 OUR_PACKAGES = ("agents", "backends", "dashboard", "db", "harness")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report. `works` is None for a plain fact; `verified` False where no such hardware was ever seen."""
-
-    area: str  # "machine", "folder", "backend", "meter", "dataset", "package"
-    name: str
-    works: bool | None
-    text: str  # what was found, or the precise reason
-    fix: str | None = None
-    verified: bool = True
-
-
 def examine(listen: Callable[[str], None] = lambda text: None) -> list[Finding]:
     """Ask everything, slowest last; `listen` is told what is being asked. Raises nothing that a finding can say."""
-    return [*machine(), *packages(), *folders(), *datasets(), *meters(), *backends(listen)]
+    listen("looking at the machine")
+    here = [*doctor_machine.environment(), *doctor_machine.disturbance(), *doctor_machine.preparation()]
+    return [*machine(), *here, *packages(), *folders(), *datasets(), *meters(), *backends(listen)]
 
 
 def machine() -> list[Finding]:
