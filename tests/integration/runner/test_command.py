@@ -271,6 +271,60 @@ def test_killed_without_mercy_it_goes_on_under_its_own_identifier(
     assert runs_in(own_folders) == [(run_id, "complete")]
 
 
+ADAPTIVE = """name = "adaptive"
+version = "1"
+trials = 6
+max_trials = 8
+looks = [6, 8]
+half_width = 1.0
+budget_s = 600
+targets = { onnxruntime = ["cpu"] }
+[[measure]]
+scenario = "single_stream"
+workloads = ["tiny"]
+threads = [1]
+duration_s = 0.3
+warmup_s = 0.02
+[[measure]]
+scenario = "cold_start"
+workloads = ["tiny"]
+threads = [1]
+trials = 2
+[[workload]]
+name = "tiny"
+task = "random_inputs"
+model = { path = "tiny.onnx", format = "onnx" }
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_keeps_its_trials_and_decides_as_if_nothing_had_been(
+    tiny_onnx: Path, tmp_path: Path, own_folders: Path, weigh: Weigh
+) -> None:
+    (tmp_path / "tiny.onnx").write_bytes(tiny_onnx.read_bytes())
+    (tmp_path / "adaptive.toml").write_text(ADAPTIVE)
+    process = start("run", str(tmp_path / "adaptive.toml"))
+    run_id = wait_for_trials(own_folders, 3)
+    process.kill()
+    process.communicate(timeout=30)
+    ended = (own_folders / "state" / "runs").glob("*/trials/*/outcome.json")
+    documents = [json.loads(path.read_text())["document"] for path in ended]
+    kept = {document["window_start_ns"] for document in documents if document["kind"] == "timing"}
+    again = weigh("run", "--resume", run_id, "--json", str(tmp_path / "run.json"))
+    assert again.returncode == 0, again.stderr
+    run = record_of(tmp_path / "run.json")
+    found = {measurement.case.scenario: measurement for measurement in run.measurements}
+    single, cold = found["single_stream"], found["cold_start"]
+    # At a share of 2.5 % six trials have no interval yet (2 / 64 = 3.1 %); eight have, and 100 % is wide enough for any.
+    assert (single.sampling.trials, single.sampling.looks) == (8, (6, 8))
+    assert single.sampling.reached_half_width is not None
+    assert (cold.sampling.trials, cold.sampling.stopped) == (2, "fixed")
+    windows = {trial.window_start_ns for m in run.measurements for trial in m.trials}
+    assert kept and kept <= windows
+    assert run.self_cost.recorded_us > 0
+    assert "single_stream: 8 trials" in again.stderr  # a line for each finished case where there is no terminal
+
+
 @pytest.mark.slow
 def test_a_store_that_fails_leaves_the_run_in_the_spool_and_says_so(
     weigh: Weigh, tiny_onnx: Path, tmp_path: Path, own_folders: Path
