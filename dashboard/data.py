@@ -95,11 +95,19 @@ def artifacts(view_key: str, version: int, run_id: str) -> dict[str, dict[str, A
 
 
 @st.cache_data(ttl=TTL_SECONDS, max_entries=16, show_spinner=False)
-def samples(view_key: str, version: int, measurement_id: str) -> npt.NDArray[Any]:
+def samples(view_key: str, version: int, measurement_id: str, what: str = "latency_ns") -> npt.NDArray[Any]:
     """A measurement's raw samples in nanoseconds. They stay here: the browser gets counts."""
     from db import queries
 
-    return queries.trial_samples(_store().engine, measurement_id)
+    return queries.trial_samples(_store().engine, measurement_id, what)
+
+
+@st.cache_data(ttl=TTL_SECONDS, max_entries=16, show_spinner=False)
+def environments(view_key: str, version: int, digests: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Machine and configuration by digest."""
+    from db import queries
+
+    return queries.environments(_store().engine, digests)
 
 
 def hardware_markers(view: View) -> Mapping[str, Marker]:

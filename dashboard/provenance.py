@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dashboard.grids import Grid
-from dashboard.wording import number
+from dashboard.grids import Grid, placement_words
+from dashboard.quality import accuracy_lines, fidelity_lines, self_cost_lines
+from dashboard.wording import bounds, number
 from harness.judgement.figures import batch_of, statistic_name
+from harness.judgement.spread import spread_of
 
 if TYPE_CHECKING:
     from db.queries import ResultRow
@@ -23,7 +25,9 @@ def numbers_grid(row: ResultRow) -> Grid:
         *_latency(row),
         *_rates(row),
         *_energy(row),
-        *_accuracy(row),
+        *accuracy_lines(row),
+        *fidelity_lines(row),
+        *self_cost_lines(row),
         *_memory(row),
         *_cold_start(row),
         *_stages(row),
@@ -47,8 +51,10 @@ def execution_grid(row: ResultRow) -> Grid:
         ("Timed boundary", row.boundary.replace("_", " "), ""),
         ("Scenario", row.scenario.replace("_", " "), _pairs(row.scenario_parameters)),
         ("Devices", "", ", ".join(str(name) for name in effective.get("devices") or ()) or NOT_TOLD),
+        ("Placement", "", placement_words(effective) or "not looked at"),
         ("Placement of nodes", "", _shares(placement.get("nodes")) or "not looked at"),
         ("Placement of time", "", _shares(placement.get("time")) or "not looked at"),
+        ("How placement was found", "", str(placement.get("method") or "not recorded")),
         ("Runtime's settings", "", _pairs(effective.get("details")) or "none recorded"),
     ]
     return Grid(("", "Asked for", "Really ran"), tuple(lines))
@@ -72,41 +78,10 @@ def artifact_grid(row: ResultRow, artifact: Mapping[str, Any] | None) -> Grid:
         ("SHA-256 of the recipe", artifact.get("recipe_sha256")),
         ("Tools", _pairs(artifact.get("tools"))),
         ("SHA-256 of the weights", artifact.get("source_weights")),
+        ("Calibrated with", artifact.get("calibration")),
         ("Licence", artifact.get("licence")),
     ]
     return Grid(("", "Value"), tuple((name, str(value or NOT_RECORDED)) for name, value in lines))
-
-
-def trials_grid(trials: list[dict[str, Any]]) -> Grid:
-    """The trials of one measurement: each is one fresh process."""
-    lines = []
-    for trial in trials:
-        start, end = trial.get("window_start_ns"), trial.get("window_end_ns")
-        window = number((end - start) / 1e9) if start is not None and end is not None else ""
-        blobs = ", ".join(f"{blob['what']}: {blob['count']} ({blob['sha256'][:12]}...)" for blob in trial["samples"])
-        lines.append(
-            (
-                trial["trial_id"],
-                trial["kind"],
-                trial["status"],
-                window,
-                number(trial.get("throughput_per_s")),
-                "" if trial.get("discarded_warmup") is None else str(trial["discarded_warmup"]),
-                blobs,
-                trial.get("reason") or "",
-            )
-        )
-    headers = (
-        "Trial",
-        "Kind",
-        "Status",
-        "Window (s)",
-        "Throughput (samples/s)",
-        "Warm-up discarded",
-        "Samples",
-        "Reason",
-    )
-    return Grid(headers, tuple(lines), frozenset({"Window (s)", "Throughput (samples/s)", "Warm-up discarded"}))
 
 
 def _latency(row: ResultRow) -> list[tuple[str, str, str, str]]:
@@ -143,7 +118,10 @@ def _quantile_words(quantile: Mapping[str, Any], value: float | None) -> str:
 def _rates(row: ResultRow) -> list[tuple[str, str, str, str]]:
     missing = "not given by the source" if row.source_kind == "imported" else row.reason or NOT_RECORDED
     counted = "samples finished over the timed window"
-    lines = [("Throughput", number(row.throughput_per_s), "samples/s", counted if row.throughput_per_s else missing)]
+    how = (row.throughput or {}).get("method")
+    sure = bounds(spread_of(row.throughput, row.throughput_per_s))
+    words = ", ".join(part for part in (counted, str(how) if how else "", f"{sure} per s" if sure else "") if part)
+    lines = [("Throughput", number(row.throughput_per_s), "samples/s", words if row.throughput_per_s else missing)]
     if row.official_value is not None:
         words = f"{statistic_name(row.official_metric)}, as declared by {row.source_name}"
         lines.append(("Declared result", number(row.official_value), row.official_unit or "", words))
@@ -166,19 +144,6 @@ def _energy(row: ResultRow) -> list[tuple[str, str, str, str]]:
     ):
         if value is not None:
             lines.append((title, number(value), "W", how))
-    return lines
-
-
-def _accuracy(row: ResultRow) -> list[tuple[str, str, str, str]]:
-    if row.accuracy_value is None:
-        return [("Accuracy", "", "%", row.accuracy_reason or "not measured")]
-    samples = "" if row.accuracy_samples is None else f"{row.accuracy_samples:,} samples"
-    data = f"of {row.dataset.partition('@')[0]}" if row.dataset else ""
-    how = " ".join(part for part in (samples, data) if part)
-    words = ". ".join(part for part in (how, row.accuracy_note or "") if part) or NOT_RECORDED
-    lines = [(f"Accuracy, {row.accuracy_metric}", number(row.accuracy_value * 100), "%", words)]
-    for name, value in ((row.accuracy or {}).get("details") or {}).items():
-        lines.append((f"Accuracy, {name}", number(value), "", how))
     return lines
 
 

@@ -19,6 +19,7 @@ _COLUMNS = (
     "recipe_sha256",
     "tools",
     "licence",
+    "calibration",
 )
 
 

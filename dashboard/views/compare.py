@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
 from dashboard import address, data
 from dashboard.comparison_charts import absolute_chart, ratio_chart
 from dashboard.frame import empty, show
-from dashboard.grids import Grid, gaps, overview_grid, section_grid
+from dashboard.grids import METRIC_TITLES, Grid, gaps, overview_grid, section_grid, verdict_words
 from dashboard.tables import grid_csv, grid_frame, run_address
 from dashboard.wording import plain
 from db.queries import Filter, ResultRow
 from harness.judgement.comparison import Comparison, Section, compare, scenario_title
 from harness.judgement.figures import headline_metric
+from harness.judgement.side_by_side import sentence
 from harness.judgement.systems import System, default_baseline, systems_of
+from harness.judgement.verdict import Kind
+
+VERDICT_COLOURS: dict[Kind, Literal["green", "blue", "orange", "red"]] = {
+    "like_for_like": "green",
+    "tuned": "blue",
+    "with_caveats": "orange",
+    "not_comparable": "red",
+}
 
 
 def body(view: data.View) -> None:
@@ -53,6 +62,7 @@ def body(view: data.View) -> None:
     marks = data.hardware_markers(view)
     for section in comparison.sections:
         _section(section, comparison.baseline, marks)
+    _environments(view, comparison)
 
 
 def _family(view: data.View, families: Sequence[str]) -> tuple[str, list[ResultRow]]:
@@ -91,7 +101,9 @@ def _overview(comparison: Comparison) -> None:
     _table(overview_grid(comparison))
     st.caption(
         "÷ baseline: the value over the baseline's, of the same statistic. Lower is faster for latency, higher for "
-        "throughput. Accuracy and energy stand for themselves; what differs between two systems is listed by scenario below."
+        "throughput. In brackets its 95 % interval, where both sides have one over fresh processes; intervals speak of the one "
+        "unit of each that was measured. The verdict says whether the two may be compared: like for like (same contract, same "
+        "precision), tuned (another precision or model, both passed the accuracy gate), with caveats, or not comparable."
     )
 
 
@@ -104,6 +116,7 @@ def _section(section: Section, baseline: System, marks: Any) -> None:
         _charts(section, marks)
         _table(grid)
         st.caption(" ".join(_explanations(section)))
+    _verdicts(section, baseline)
     _gaps(section)
     if grid.rows:
         _details(section, baseline)
@@ -157,6 +170,71 @@ def _gaps(section: Section) -> None:
         return
     with st.expander(f"Without a result here: {len(found)}, with the reasons", icon=":material/block:"):
         st.markdown("\n".join(f"- **{plain(system.label)}**: {plain(reason)}" for system, reason in found))
+
+
+def _verdicts(section: Section, baseline: System) -> None:
+    """Which systems may be compared with the baseline, metric by metric, each with its reasons."""
+    judged = [entry for entry in section.entries if entry.gap is None and verdict_words(entry, baseline)]
+    if not judged:
+        return
+    with st.expander(f"Verdicts against the baseline, with their reasons: {len(judged)}", icon=":material/gavel:"):
+        for entry in judged:
+            assert entry.row is not None
+            name = f"{entry.system.label}, {entry.variant}" if entry.variant else entry.system.label
+            st.markdown(f"**{plain(name)}**")
+            with st.container(horizontal=True):
+                for item in entry.beside:
+                    title = METRIC_TITLES[item.metric].partition(" (")[0]
+                    reasons = plain(" ".join(item.verdict.reasons))
+                    st.badge(
+                        f"{title}: {item.verdict.title}", color=VERDICT_COLOURS[item.verdict.kind], help=reasons or None
+                    )
+            lines = [
+                sentence(item, entry.row, (name, "the baseline")) for item in entry.beside if item.ratio is not None
+            ]
+            lines += [reason for item in entry.beside for reason in item.verdict.reasons]
+            st.markdown("\n".join(f"- {plain(line)}" for line in dict.fromkeys(lines)))
+
+
+def _environments(view: data.View, comparison: Comparison) -> None:
+    """Field by field, in what the baseline's machine and configuration are unlike the others'."""
+    from harness.judgement.environment_difference import explain
+
+    rows: dict[str, Any] = {}
+    for section in comparison.sections:
+        for entry in section.entries:
+            if entry.row is not None and entry.gap is None:
+                rows.setdefault(entry.system.id, (entry.system, entry.row))
+    base = rows.pop(comparison.baseline.id, None)
+    if base is None or not rows:
+        return
+    digests = tuple(sorted({row.environment_digest for _, row in (base, *rows.values())}))
+    known = data.environments(view.key, view.version, digests)
+    seen: dict[str, list[str]] = {}
+    for system, row in rows.values():
+        seen.setdefault(row.environment_digest, []).append(system.label)
+    here = base[1].environment_digest
+    with st.expander("What differs in machine and configuration", icon=":material/developer_board:"):
+        for digest, labels in seen.items():
+            st.markdown(f"**{plain('; '.join(dict.fromkeys(labels)))}**")
+            if digest == here:
+                st.caption("The same environment as the baseline.")
+                continue
+            found = explain(known.get(digest) or {}, known.get(here) or {})
+            grid = Grid(
+                ("", "Here", "Baseline", "Why it matters"),
+                tuple((item.name, _value(item.here), _value(item.there), item.matters) for item in found),
+            )
+            if found:
+                _table(grid)
+            else:
+                st.caption("Nothing that is recorded differs.")
+
+
+def _value(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(item) for item in value)
+    return "not told" if value is None else str(value)
 
 
 def _details(section: Section, baseline: System) -> None:

@@ -8,16 +8,26 @@ import streamlit as st
 
 from dashboard import address, data
 from dashboard.charts import distribution_chart, stages_chart
+from dashboard.course_charts import cold_start_chart
 from dashboard.frame import empty, show
-from dashboard.grids import Grid
-from dashboard.provenance import artifact_grid, execution_grid, numbers_grid, trials_grid
+from dashboard.grids import Grid, placement_words, precision_words
+from dashboard.provenance import artifact_grid, execution_grid, numbers_grid
+from dashboard.quality import doubts_grid, self_cost_share
+from dashboard.run_sections import scenario_sections
 from dashboard.tables import facts_frame, grid_frame
-from dashboard.wording import number, plain, when
+from dashboard.trial_grids import blob_lines, sampling_grid, trials_grid
+from dashboard.wording import bounds, number, plain, when
 from db.queries import ResultRow, RunDetail, RunRow
 from harness.judgement.comparison import scenario_title
+from harness.judgement.figures import spread_of_metric
 from harness.judgement.systems import hardware_name
+from harness.judgement.trust import Trust, trust_of_row
+from harness.judgement.verdict import gate_of
 
-STATUS_COLOURS: dict[str, Literal["green", "orange", "gray"]] = {
+Colour = Literal["green", "orange", "gray", "red", "blue"]
+GRADE_COLOURS: dict[str, Colour] = {"A": "green", "B": "green", "C": "orange", "D": "orange", "E": "red", "F": "red"}
+GATE_COLOURS: dict[str, Colour] = {"passed": "green", "failed": "red", "undecided": "orange"}
+STATUS_COLOURS: dict[str, Colour] = {
     "ok": "green",
     "complete": "green",
     "interrupted": "orange",
@@ -96,23 +106,23 @@ def _measurement_label(row: ResultRow) -> str:
 
 
 def _measurement(view: data.View, detail: RunDetail, row: ResultRow) -> None:
+    trials = [trial for trial in detail.trials if trial["measurement_id"] == row.measurement_id]
+    trust = trust_of_row(row)
     st.subheader(plain(f"{row.workload_title or row.workload} on {hardware_name(row)}"), anchor=False)
-    st.badge(plain(row.status), color=STATUS_COLOURS.get(row.status, "red"))
+    _badges(row, trust)
     if row.status != "ok":
         st.warning(plain(row.reason or "No reason is recorded."), icon=":material/block:")
     for code, message in row.flags:
         st.warning(f"{plain(message)} ({plain(code)})", icon=":material/flag:")
-    cards = st.columns(5)
-    cards[0].metric("p50 latency (ms)", number(row.p50_ms, "none"), border=True)
-    cards[1].metric("p99 latency (ms)", number(row.p99_ms, "none"), border=True)
-    cards[2].metric("Throughput (samples/s)", number(row.throughput_per_s, "none"), border=True)
-    accuracy = None if row.accuracy_value is None else row.accuracy_value * 100
-    cards[3].metric(
-        "Accuracy (%)", number(accuracy, "not measured"), border=True, help=plain(row.accuracy_reason or "")
-    )
-    energy = None if row.energy_j is None else row.energy_j * 1000
-    cards[4].metric("Energy (mJ)", number(energy, "not measured"), border=True, help=plain(row.energy_reason or ""))
+    _cards(row)
+    if trust.doubts:
+        with st.expander(f"Trust {trust.grade}: {len(trust.doubts)} reasons for doubt", icon=":material/balance:"):
+            _table(doubts_grid(trust).without_empty())
+            st.caption("Weights add up: 0 is A, 1 or 2 B, 3 or 4 C, 5 or 6 D, more E. F is no number to use.")
     _pictures(view, row)
+    scenario_sections(view, row, detail.rows)
+    st.subheader("How it was sampled", anchor=False)
+    _table(sampling_grid(row, trials))
     st.subheader("Where each number comes from", anchor=False)
     _table(numbers_grid(row))
     left, right = st.columns(2)
@@ -122,17 +132,64 @@ def _measurement(view: data.View, detail: RunDetail, row: ResultRow) -> None:
     with right:
         st.subheader("Model file", anchor=False)
         _table(artifact_grid(row, data.artifacts(view.key, view.version, row.run_id).get(row.measurement_id)))
-    trials = [trial for trial in detail.trials if trial["measurement_id"] == row.measurement_id]
+    _trials(row, trials)
+
+
+def _badges(row: ResultRow, trust: Trust) -> None:
+    """Status, trust, gate and placement at a glance."""
+    badges = [(row.status, STATUS_COLOURS.get(row.status, "red")), (f"trust {trust.grade}", GRADE_COLOURS[trust.grade])]
+    gate = gate_of(row)
+    if gate is not None:
+        badges.append((f"accuracy gate {gate}", GATE_COLOURS.get(gate, "gray")))
+    if placement_words(row.effective).startswith("mixed"):
+        badges.append((placement_words(row.effective), "orange"))
+    badges.append((precision_words(row), "gray"))
+    with st.container(horizontal=True):
+        for text, colour in badges:
+            st.badge(plain(text), color=colour)
+
+
+def _cards(row: ResultRow) -> None:
+    """The figures, each with its interval or range below it."""
+    cards = st.columns(5)
+    for card, metric, title in zip(cards, ("p50", "p99", "throughput"), ("p50 latency (ms)", "p99 latency (ms)",
+                                   "Throughput (samples/s)"), strict=False):  # fmt: skip
+        spread = spread_of_metric(row, metric)
+        sure = {"interval": "95 % interval "}.get(spread.kind, "") + bounds(spread)
+        card.metric(
+            title, number(spread.value, "none"), sure or None, delta_color="off", delta_arrow="off", border=True
+        )
+    accuracy = None if row.accuracy_value is None else row.accuracy_value * 100
+    gate = gate_of(row)
+    cards[3].metric(
+        "Accuracy (%)", number(accuracy, "not measured"), f"gate {gate}" if gate else None, delta_color="off",
+        delta_arrow="off", border=True, help=plain(row.accuracy_reason or "") or None,
+    )  # fmt: skip
+    energy = None if row.energy_j is None else row.energy_j * 1000
+    cards[4].metric(
+        "Energy (mJ)", number(energy, "not measured"), row.energy_scope, delta_color="off", delta_arrow="off",
+        border=True, help=plain(row.energy_reason or "") or None,
+    )  # fmt: skip
+    share = self_cost_share(row)
+    if share is not None:
+        st.caption(f"The harness itself is {number(share * 100)} % of the median latency.")
+
+
+def _trials(row: ResultRow, trials: list[dict[str, Any]]) -> None:
     st.subheader("Trials", anchor=False)
-    if trials:
-        _table(trials_grid(trials).without_empty())
-        for trial in trials:
-            if trial.get("last_words"):
-                st.caption(f"Last words of the worker of trial {plain(trial['trial_id'])}:")
-                st.code(trial["last_words"], language=None, wrap_lines=True)
-    else:
+    if not trials:
         st.caption("No trials are recorded: the source gives a summary only." if row.source_kind == "imported"
                    else "No trials are recorded.")  # fmt: skip
+        return
+    _table(trials_grid(trials).without_empty())
+    blobs = blob_lines(trials)
+    if blobs:
+        with st.expander("SHA-256 of the raw samples", icon=":material/tag:"):
+            st.code("\n".join(blobs), language=None, wrap_lines=True)
+    for trial in trials:
+        if trial.get("last_words"):
+            st.caption(f"Last words of the worker of trial {plain(trial['trial_id'])}:")
+            st.code(trial["last_words"], language=None, wrap_lines=True)
 
 
 def _pictures(view: data.View, row: ResultRow) -> None:
@@ -142,7 +199,7 @@ def _pictures(view: data.View, row: ResultRow) -> None:
     cold = dict(row.cold_start_ms or {})
     cold.pop("caches", None)
     cold.pop("intervals", None)
-    start = stages_chart(cold)
+    start = cold_start_chart([("first answer", cold)]) if row.scenario != "cold_start" else None
     if distribution is not None:
         st.subheader("Distribution of latencies", anchor=False)
         st.altair_chart(distribution)
@@ -188,6 +245,14 @@ def _surroundings(detail: RunDetail) -> None:
     for name in ("machine", "configuration", "conditions"):
         part = detail.environment.get(name)
         _facts(f"Environment: {name}", part if isinstance(part, dict) else {})
+    preparation = detail.preparation or {}
+    if preparation:
+        changes = {
+            change["what"]: f"{change['before']} before, {change['during']} during, "
+            + ("put back" if change["restored"] else "NOT put back")
+            for change in preparation.get("changes") or ()
+        }
+        _facts("Prepared for quiet", changes | dict(preparation.get("refused") or {}))
 
 
 def _facts(title: str, facts: dict[str, Any]) -> None:

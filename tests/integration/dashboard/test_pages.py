@@ -164,7 +164,7 @@ def test_compare_shows_this_machine_beside_published_hardware(open_page: OpenPag
     assert (row("Raspberry")[single], row("Raspberry")[offline]) == ("553", "no offline result")
     assert (row("Xeon")[single], row("Xeon")[offline]) == ("no single stream result", "20,600")
     assert row("A100")["Source"] == "MLPerf Inference v3.0, closed, NVIDIA"
-    assert row("Xeon")["Energy (mJ/inference)"] == "31.2"
+    assert row("Xeon")["Energy (mJ/inference)"] == "31.2 (wall), offline"
     assert row("cuda")[single] == "unsupported"
     assert "libcudart.so.13 is not installed" in shown(app)
     assert "early-stopping p90" in shown(app)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.grids import overview_grid, section_grid
-from dashboard.provenance import artifact_grid, execution_grid, numbers_grid, trials_grid
+from dashboard.provenance import artifact_grid, execution_grid, numbers_grid
 from dashboard.tables import facts_frame, grid_csv, grid_frame, results_csv, results_table, run_address
+from dashboard.trial_grids import blob_lines, trials_grid
 from dashboard.wording import markdown_cell, number, plain, significant, spreadsheet_safe
 from db.queries import ResultRow
 from harness.judgement.comparison import compare
@@ -197,9 +198,8 @@ def test_trials_are_listed_with_their_windows() -> None:
     trial = {"trial_id": "t1", "kind": "timing", "status": "ok", "window_start_ns": 10**9, "window_end_ns": 3 * 10**9,
              "discarded_warmup": 12, "throughput_per_s": 20.0, "reason": None,
              "samples": [{"what": "latency_ns", "count": 40, "sha256": "c" * 64}]}  # fmt: skip
-    assert trials_grid([trial]).rows == (
-        ("t1", "timing", "ok", "2.00", "20.0", "12", "latency_ns: 40 (cccccccccccc...)", ""),
-    )
+    assert trials_grid([trial]).rows == (("t1", "timing", "ok", "2.00", "20.0", "12", "", "", "latency_ns: 40", ""),)
+    assert blob_lines([trial]) == [f"{'c' * 64}  t1 latency_ns"]
 
 
 def test_nested_facts_become_dotted_names() -> None:

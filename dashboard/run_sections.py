@@ -1,0 +1,153 @@
+"""The parts of the Run page that only some scenarios have: load, courses over time, starts, idleness, sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import streamlit as st
+
+from dashboard import address, data
+from dashboard.course_charts import cold_start_chart, over_time_charts
+from dashboard.grids import METRIC_TITLES
+from dashboard.limits import highest_rate, sweeps_of
+from dashboard.load_charts import MEETS, rate_curve_chart, sweep_chart
+from dashboard.tables import grid_frame
+from dashboard.trial_grids import rates_grid
+from dashboard.wording import number, plain
+from db.queries import ResultRow
+
+
+def scenario_sections(view: data.View, row: ResultRow, rows: Sequence[ResultRow]) -> None:
+    """What the row's scenario is about, each with its picture and its answer in words."""
+    if row.rate_curve:
+        _rates(row)
+    if row.over_time:
+        _over_time(row)
+    if row.scenario == "duty_cycle":
+        _idleness(view, row)
+    if row.scenario == "cold_start":
+        _cold_starts(row, rows)
+    _sweeps(row, rows)
+
+
+def _rates(row: ResultRow) -> None:
+    """Latency over the offered rate, and the highest rate that meets a limit: the workload's own, or the reader's."""
+    curve = row.rate_curve or {}
+    st.subheader("Latency under load", anchor=False)
+    own = curve.get("limit_ms")
+    left, right = st.columns([2, 5])
+    with left:
+        typed = address.text(
+            "Limit on latency (ms)",
+            "limit",
+            placeholder=f"{number(own)}, the workload's own" if own else "the workload has none",
+            help="Any limit can be asked of the rates that were measured; no new measurement is made.",
+        )
+        percentile = address.choice("Percentile", ("p50", "p90", "p99"), "at", str(curve.get("percentile") or "p99"))
+    limit = _positive(typed)
+    if typed and limit is None:
+        right.warning(f"{plain(typed)} is no number of milliseconds above zero.", icon=":material/warning:")
+    asked = limit or own
+    with right:
+        if asked is not None:
+            found = highest_rate(curve, percentile, asked)
+            words = number(found, "none of those measured")
+            st.metric(f"Highest rate with {percentile} at most {number(asked)} ms (queries/s)", words, border=True)
+        recorded = curve.get("highest_met_per_s")
+        told = (
+            f"{number(recorded)} queries/s" if recorded is not None else str(curve.get("reason") or "none is recorded")
+        )
+        st.caption(
+            f"Recorded for the workload's own limit of {number(own)} ms at {plain(curve.get('percentile'))}: {plain(told)}."
+            if own
+            else "The workload has no limit of its own."
+        )
+    chart = rate_curve_chart(curve, asked)
+    if chart is not None:
+        st.altair_chart(chart)
+        st.caption(
+            "Queries arrive by themselves, as a Poisson process; latency counts from the scheduled arrival, so that waiting "
+            "in the queue is inside. Thick lines are intervals or ranges. Hollow: the system did not keep up. A rate counts "
+            "where the upper end meets the limit, and no lower rate misses it."
+        )
+    st.table(grid_frame(rates_grid(curve, MEETS)), border="horizontal", hide_index=True)
+
+
+def _positive(text: str) -> float | None:
+    try:
+        value = float(text.replace(",", "."))
+    except ValueError:
+        return None
+    return value if 0 < value < float("inf") else None
+
+
+def _over_time(row: ResultRow) -> None:
+    over_time = row.over_time or {}
+    st.subheader("Course of the sustained load", anchor=False)
+    for chart in over_time_charts(over_time):
+        st.altair_chart(chart)
+    drift, low, high = (over_time.get(name) for name in ("drift", "drift_low", "drift_high"))
+    if drift is not None:
+        sure = f" (95 % interval {number(low)} to {number(high)})" if low is not None and high is not None else ""
+        st.markdown(
+            f"The last fifth took **{number(drift)} times** the median latency of the first fifth{sure}: "
+            f"**{plain(over_time.get('verdict') or 'undecided')}**."
+        )
+    else:
+        st.caption(plain(over_time.get("reason") or "No drift is recorded."))
+
+
+def _idleness(view: data.View, row: ResultRow) -> None:
+    """What a pause before each request costs: sleeping cores and idle clocks."""
+    st.subheader("Answers after a pause", anchor=False)
+    busy = data.samples(view.key, view.version, row.measurement_id, "back_to_back_ns")
+    period = row.scenario_parameters.get("period_s")
+    if not busy.size or row.p50_ms is None:
+        st.caption("No requests without a pause are kept beside it, so what the pause costs cannot be told.")
+        return
+    steady_ms = float(np.median(busy)) / 1e6
+    cards = st.columns(3)
+    cards[0].metric(f"p50, one request every {number(period)} s (ms)", number(row.p50_ms), border=True)
+    cards[1].metric("Median without a pause (ms)", number(steady_ms), border=True)
+    cards[2].metric("Idle penalty", f"{number(row.p50_ms / steady_ms)} ×", border=True)
+    st.caption(
+        "The penalty is the median after a pause over the median of requests back to back, in the same processes."
+    )
+
+
+def _cold_starts(row: ResultRow, rows: Sequence[ResultRow]) -> None:
+    """All starts of the same case in this run, one bar for each state of the caches."""
+    alike = [
+        other
+        for other in rows
+        if other.scenario == "cold_start"
+        and other.cold_start_ms
+        and (other.workload, other.backend, other.target, other.artifact_precision, other.requested_precision)
+        == (row.workload, row.backend, row.target, row.artifact_precision, row.requested_precision)
+    ]
+    starts = [(_caches(other), other.cold_start_ms or {}) for other in alike]
+    chart = cold_start_chart(starts)
+    if chart is not None:
+        st.subheader("Starts, part by part", anchor=False)
+        st.altair_chart(chart)
+        st.caption("Medians over fresh processes. Where a runtime loads and compiles in one step, load holds both.")
+
+
+def _caches(row: ResultRow) -> str:
+    caches = (row.cold_start_ms or {}).get("caches") or row.scenario_parameters
+    return (
+        ", ".join(f"{str(name).replace('_', ' ')} {value}" for name, value in caches.items()) or "caches not recorded"
+    )
+
+
+def _sweeps(row: ResultRow, rows: Sequence[ResultRow]) -> None:
+    sweeps = sweeps_of(row, rows)
+    if not sweeps:
+        return
+    st.subheader("With other settings", anchor=False)
+    for sweep in sweeps:
+        title = METRIC_TITLES[sweep.metric]
+        chart = sweep_chart(sweep.points, sweep.axis, title)
+        if chart is not None:
+            st.altair_chart(chart)
