@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
+import weakref
 from collections.abc import Mapping, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -16,6 +19,7 @@ from backends.slots import first_line
 from backends.tensors import allocate, write
 
 FAILED_REQUEST_POLL_S = 1.0
+RELEASE_S, RELEASE_POLL_S = 5.0, 0.0002
 
 
 def tensor_info(port: Any) -> TensorInfo:
@@ -70,6 +74,7 @@ class OpenVinoSession:
         self._out: list[list[Array]] = []
         self._busy: list[bool] = []
         self._done: SimpleQueue[int] = SimpleQueue()
+        self._calls: list[Any] = []  # weak references to what the requests call back
 
     def prepare(self, slots: int) -> None:
         """Make the requests and bind each to host buffers that it shares (no copy by the runtime on CPU)."""
@@ -84,7 +89,10 @@ class OpenVinoSession:
                 if self._fixed[position]:
                     request.set_output_tensor(position, self._ov.Tensor(results[position], shared_memory=True))
             if slots > 1:
-                request.set_callback(self._done.put, slot)
+                call = partial(self._done.put)
+                self._calls.append(weakref.ref(call))
+                request.set_callback(call, slot)
+                del call
             self._requests.append(request)
             self._in.append(buffers)
             self._out.append(results)
@@ -218,6 +226,11 @@ class OpenVinoSession:
                 self._requests[slot].wait()
         self._busy.clear()
         self._requests.clear()
+        # OpenVINO's thread may be the last that holds a request. It needs Python's lock to let go of the call back, and
+        # releasing the model waits for that thread with the lock held.
+        patience = time.monotonic() + RELEASE_S
+        while any(call() is not None for call in self._calls) and time.monotonic() < patience:
+            time.sleep(RELEASE_POLL_S)
         self._out.clear()
         self._in.clear()
         self._compiled = None
