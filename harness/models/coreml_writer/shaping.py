@@ -8,6 +8,7 @@ import numpy as np
 
 from harness.models.coreml_writer.program import WRITER, Handler, ProgramWriter
 from harness.models.onnx_graph.graph import Node
+from harness.models.onnx_graph.moving import moving_operators, split_parts
 from harness.models.onnx_graph.parameters import constant_input, pad_value, pad_widths, slice_bounds, text
 
 
@@ -45,16 +46,10 @@ def slice_(writer: ProgramWriter, node: Node) -> Any:
 
 def split(writer: ProgramWriter, node: Node) -> list[Any]:
     """One part per output."""
-    shape = writer.shape(node.inputs[0])
-    axis = node.attributes.get("axis", 0) % len(shape)
-    start, parts = 0, []
-    for name in node.outputs:
-        size = list(shape)
-        size[axis] = writer.shape(name)[axis]
-        begin = [start if a == axis else 0 for a in range(len(shape))]
-        parts.append(_part(writer, node.inputs[0], begin, size, [1] * len(shape), writer.name(name)))
-        start += size[axis]
-    return parts
+    return [
+        _part(writer, node.inputs[0], begin, size, [1] * len(begin), writer.name(name))
+        for name, begin, size in split_parts(writer.graph, node)
+    ]
 
 
 def gather(writer: ProgramWriter, node: Node) -> Any:
@@ -106,17 +101,14 @@ def pad(writer: ProgramWriter, node: Node) -> Any:
     return writer.mb.pad(x=x, pad=flat[-4:], mode="reflect" if mode == "reflect" else "replicate", name=name)
 
 
-HANDLERS: dict[str, Handler] = {
-    "Reshape": reshape,
-    "Flatten": reshape,
-    "Squeeze": reshape,
-    "Unsqueeze": reshape,
-    "Transpose": transpose,
-    "Concat": concat,
-    "Slice": slice_,
-    "Split": split,
-    "Gather": gather,
-    "Expand": expand,
-    "Tile": tile,
-    "Pad": pad,
-}
+HANDLERS: dict[str, Handler] = moving_operators(
+    reshape=reshape,
+    transpose=transpose,
+    concat=concat,
+    slice_=slice_,
+    split=split,
+    gather=gather,
+    expand=expand,
+    tile=tile,
+    pad=pad,
+)

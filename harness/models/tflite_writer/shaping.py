@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.models.onnx_graph.graph import Node
+from harness.models.onnx_graph.moving import moving_operators, split_parts
 from harness.models.onnx_graph.parameters import constant_input, pad_value, pad_widths, slice_bounds, text
 from harness.models.tflite_writer.elementwise import common_layout
 from harness.models.tflite_writer.writer import TO_NCHW, TO_NHWC, Handler, TensorLayout, Writer
@@ -67,15 +68,8 @@ def _emit_slice(
 
 def split(writer: Writer, node: Node) -> None:
     """One SLICE per part: the parts that nobody reads cost nothing."""
-    shape = writer.shape(node.inputs[0])
-    axis = node.attributes.get("axis", 0) % len(shape)
-    start = 0
-    for name in node.outputs:
-        size = list(shape)
-        size[axis] = writer.shape(name)[axis]
-        begin = [start if a == axis else 0 for a in range(len(shape))]
-        _emit_slice(writer, node.inputs[0], name, begin, size, [1] * len(shape))
-        start += size[axis]
+    for name, begin, size in split_parts(writer.graph, node):
+        _emit_slice(writer, node.inputs[0], name, begin, size, [1] * len(begin))
 
 
 def gather(writer: Writer, node: Node) -> None:
@@ -139,17 +133,14 @@ def pad(writer: Writer, node: Node) -> None:
         writer.emit("PADV2", [source, paddings, fill], [output], ("PadV2Options", {}))
 
 
-HANDLERS: dict[str, Handler] = {
-    "Reshape": reshape,
-    "Flatten": reshape,
-    "Squeeze": reshape,
-    "Unsqueeze": reshape,
-    "Transpose": transpose,
-    "Concat": concat,
-    "Slice": slice_,
-    "Split": split,
-    "Gather": gather,
-    "Expand": expand,
-    "Tile": tile,
-    "Pad": pad,
-}
+HANDLERS: dict[str, Handler] = moving_operators(
+    reshape=reshape,
+    transpose=transpose,
+    concat=concat,
+    slice_=slice_,
+    split=split,
+    gather=gather,
+    expand=expand,
+    tile=tile,
+    pad=pad,
+)
