@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from backends.addition import run_addition
 from backends.base import (
+    Array,
     BackendError,
     LoadOptions,
     ModelRejected,
@@ -20,7 +22,8 @@ from backends.slots import first_line
 from backends.tensors import pin, processor_name, require_counts, require_file, require_names
 from backends.tflite.placement import nodes_of
 from backends.tflite.runtime import DELEGATE, RESOLVERS, Runtime, explain, import_runtime, interpreter_arguments
-from backends.tflite.session import TfliteSession
+from backends.tflite.session import TfliteSession, Timer
+from backends.tflite.slicing import Part, time_shares
 
 # y = x + x with x float32[1,2], one ADD node (a test writes it again from the schema and compares).
 PROBE = bytes.fromhex(
@@ -102,6 +105,7 @@ class TfliteBackend:
             load_ms,
             compile_ms,
             processor_name(),
+            _timer(runtime, model, target, options),
         )
         try:
             _require_delegate(session, target, model)
@@ -136,6 +140,19 @@ def _interpreter(runtime: Runtime, model: Path, target: str, options: LoadOption
         raise ModelRejected(f"{runtime.package} cannot prepare {model.name}{wanted}: {first_line(error)}.") from error
     done = time.perf_counter_ns()
     return interpreter, own, (loaded - start) / 1e6, (done - start_allocation) / 1e6
+
+
+def _timer(runtime: Runtime, model: Path, target: str, options: LoadOptions) -> Timer | None:
+    """In a placement pass, what measures the share of time by who computes; else None."""
+    folder = options.profile_dir
+    if folder is None:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def timed(parts: Sequence[Part], inputs: Sequence[Array]) -> dict[str, float] | None:
+        return time_shares(model, folder, parts, lambda copy: _interpreter(runtime, copy, target, options)[0], inputs)
+
+    return timed
 
 
 def _shapes(interpreter: Any, options: LoadOptions) -> dict[int, tuple[int, ...]]:

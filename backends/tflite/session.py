@@ -11,6 +11,11 @@ from backends.base import Array, InferenceFailed, Report, TensorInfo
 from backends.slots import SlotThreads, ThreadedSession, first_line
 from backends.tflite.placement import nodes_of, precision_of, shares
 from backends.tflite.runtime import DELEGATE, Runtime
+from backends.tflite.slicing import Part, parts_of
+
+NODES = "nodes that the delegates replaced"
+TIMES = "time by cutting the file where the delegates' parts end"
+Timer = Callable[[Sequence[Part], Sequence[Array]], dict[str, float] | None]
 
 
 def tensor_info(detail: dict[str, Any]) -> TensorInfo:
@@ -45,6 +50,7 @@ class TfliteSession(ThreadedSession):
         load_ms: float,
         compile_ms: float,
         processor: str,
+        timer: Timer | None = None,
     ) -> None:
         self._runtime = runtime
         self._make: Callable[[], tuple[Any, int]] = make
@@ -52,6 +58,8 @@ class TfliteSession(ThreadedSession):
         self._threads_asked = threads
         self._own_nodes = own_nodes
         self._processor = processor
+        self._timer = timer
+        self._times: dict[str, float] | None = None
         self._interpreters: list[Any] = [interpreter]
         self._in: list[int] = [int(detail["index"]) for detail in interpreter.get_input_details()]
         self._out: list[int] = [int(detail["index"]) for detail in interpreter.get_output_details()]
@@ -96,20 +104,18 @@ class TfliteSession(ThreadedSession):
 
     def report(self) -> Report:
         """Kernels, delegates, precision and threads."""
-        found = self._shares()
-        target = self._target
-        delegated = target.startswith(DELEGATE)
-        if delegated and self.delegated_share not in (None, 1.0):
-            target = "mixed"
+        found, times = self._shares(), self._time_shares()
+        delegated = self._target.startswith(DELEGATE)
         return Report(
             runtime=self._runtime.package,
             runtime_version=self._runtime.version,
-            target=target,
+            target=self._target,  # a delegate that took nothing was refused; how much it took is the placement
             devices=(self._target, self._processor) if delegated else (self._processor,),
             precision=precision_of(self._nodes) if self._nodes is not None and not delegated else None,
             threads=self._threads_asked if self._threads_asked is not None else 1,  # the interpreter's own default
             placement_nodes=found,
-            placement_method="nodes that the delegates replaced" if found is not None else None,
+            placement_time=times,
+            placement_method=(NODES if times is None else f"{NODES}; {TIMES}") if found is not None else None,
             details={
                 "asked_target": self._target,
                 "xnnpack_share": (found or {}).get("xnnpack", 0.0) if found is not None else None,
@@ -122,6 +128,14 @@ class TfliteSession(ThreadedSession):
         if self._nodes is None:
             return None
         return shares(self._nodes, self._own_nodes, (self._target, "xnnpack"))
+
+    def _time_shares(self) -> dict[str, float] | None:
+        """In a placement pass, shares of time, measured once on the inputs that the first interpreter holds."""
+        if self._timer is not None and self._nodes is not None:
+            parts = parts_of(self._nodes, self._own_nodes, (self._target, "xnnpack"))
+            self._times = self._timer(parts, [self._interpreters[0].get_tensor(index) for index in self._in])
+            self._timer = None
+        return self._times
 
     def close(self) -> None:
         """Stop the threads and release the interpreters."""
