@@ -109,8 +109,8 @@ def preparation(folder: Path | None = None, root: Path | None = None) -> list[Fi
     _process_settings(able, unable, done, root)
     parts = [
         f"could change {'; '.join(_grouped(able))}" if able else "finds nothing to change",
-        f"could not: {'; '.join(_grouped(unable))}" if unable else "",
-        f"as wanted already: {'; '.join(_grouped(done))}" if done else "",
+        f"Not possible: {'; '.join(_grouped(unable))}" if unable else "",
+        f"As wanted already: {'; '.join(_grouped(done))}" if done else "",
     ]
     text = f"`weigh run --prepare` {'. '.join(part for part in parts if part)}."
     # Frequency control was never seen on real hardware by the authors' tests, only as constructed files.
