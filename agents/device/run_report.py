@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from harness.judgement.flags import RANDOM_INPUTS, TRIALS_DISAGREE
+from harness.judgement.sweeps import sweeps_of
 from harness.judgement.trust import trust_of_measurement
 from harness.records import Measurement, Run, Source
 from harness.runner.plan import Selection, own_name
@@ -134,6 +135,10 @@ def print_table(run: Run) -> None:
     for row in rows:
         if row[reason]:
             console.print(Text(f"{row[0]}, {row[1]} {row[2]}: {row[reason]}"), soft_wrap=True)
+    for sweep in sweeps_of(run.measurements):
+        case = sweep.case
+        where = f"{case.workload}, {case.backend} {case.target}, {case.scenario}"
+        console.print(Text(f"{where}: {sweep.sentence}"), soft_wrap=True)
     if any(row[COLUMNS.index("status")] == UNSTEADY for row in rows):
         words = "Unsteady: the medians of a case's trials lie far apart. Is the machine busy, or its clock not steady?"
         console.print(Text(words), soft_wrap=True)
