@@ -9,6 +9,8 @@ from harness.records import Effective, Memory, Placement
 from harness.runner.cases import compute_unit_of
 from harness.runner.trial_process import Outcome
 
+PROFILED = ("time_by_precision", "time_by_layer_type")  # details that need the profiler
+
 
 def unlike(good: Sequence[Outcome]) -> str | None:
     """Say what differed between the trials of a case: a runtime that chooses may choose anew in each process."""
@@ -23,20 +25,26 @@ def unlike(good: Sequence[Outcome]) -> str | None:
 
 
 def effective_of(device_index: int, good: Sequence[Outcome], placements: Sequence[Outcome]) -> Effective:
-    """Return what the first trial's runtime reports; shares of nodes and time are the placement trial's, if there is one."""
+    """Return what the first trial's runtime reports, with what only the placement trial can see, if there is one.
+
+    That is shares of nodes and time; the precision, where the session alone does not tell it; and the target: a profile of
+    executed kernels shows a fallback that the session hides.
+    """
     report: Mapping[str, Any] = good[0].document.get("report") or {}
     placed: Mapping[str, Any] = (placements[0].document.get("report") if placements else None) or report
     nodes = placed.get("placement_nodes")
-    target = report.get("target")
+    target = placed.get("target") or report.get("target")
+    seen = placed.get("details") or {}
     details = {
         **(report.get("details") or {}),
+        **{name: seen[name] for name in PROFILED if seen.get(name)},
         "slots": good[0].document.get("slots"),
         "python": good[0].document["python"],
     }
     return Effective(
         target=target,
         compute_unit=compute_unit_of(str(target), device_index) if target else None,
-        precision=report.get("precision"),
+        precision=report.get("precision") or placed.get("precision"),
         threads=report.get("threads"),
         streams=report.get("streams"),
         runtime=report.get("runtime"),
