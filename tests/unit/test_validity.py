@@ -144,6 +144,7 @@ def precise(asked: str, ran: str | None, file: str = "fp32") -> Measurement:
         ("fp32", None, "fp32"),  # not told: a flag, not a fault
         ("fp32", "int8", "int8"),
         ("fp32", "int8", "int8-float-ends"),
+        ("fp32", "int8", "int4"),
         ("fp32", "mixed", "int8"),
         ("fp32", "fp16", "fp16"),
         ("bf16", "bf16", "fp32"),
