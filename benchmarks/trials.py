@@ -18,7 +18,7 @@ from harness.errors import NotDone
 from harness.folders import cache_dir
 from harness.judgement.summary import loadgen_percentile
 from harness.models.store import ModelStore
-from harness.runner.measurements import samples_of
+from harness.runner.steadiness import samples_of
 from harness.runner.trial_process import run_worker
 from harness.tasks.base import Sample
 from harness.worker.job import Job, JobModel

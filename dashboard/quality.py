@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from dashboard.grids import Grid
 from dashboard.wording import number
 from harness.judgement.flags import KINDS
+from harness.judgement.self_cost import share_of
 from harness.judgement.trust import Trust
+from harness.records import SelfCost
 
 if TYPE_CHECKING:
     from db.queries import ResultRow
@@ -101,8 +103,8 @@ def self_cost_lines(row: ResultRow) -> list[Line]:
 
 def self_cost_share(row: ResultRow) -> float | None:
     """The harness's share of the median latency; None where one of the two is not known."""
-    recorded = (row.self_cost or {}).get("recorded_us")
-    return None if recorded is None or not row.p50_ms else float(recorded) / (row.p50_ms * 1000)
+    share = share_of(SelfCost(**row.self_cost) if row.self_cost else None, row.p50_ms)
+    return None if share is None else share.recorded
 
 
 def doubts_grid(trust: Trust) -> Grid:

@@ -56,10 +56,6 @@ class NullSession:
         """As `next_done`; None where nothing was submitted."""
         return self._ended.popleft() if self._ended else None
 
-    def done_within(self, timeout_s: float) -> int | None:
-        """The slot that was submitted first; None at once where there is none."""
-        return self._ended.popleft() if self._ended else None
-
     def wait(self, slot: int) -> Sequence[Array]:
         """The answer, which was there from the start."""
         return self._answers.pop(slot)
