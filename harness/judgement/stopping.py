@@ -5,8 +5,10 @@ it says. So looks happen at trial counts that are fixed beforehand, and the allo
 inequality; "repeated confidence intervals" in Jennison and Turnbull, "Group Sequential Methods", 2000, chapter 9). The
 intervals of all looks hold together with the confidence asked for, so it does not matter which is the last, nor why.
 
-The last look takes all the error that is left, also where the budget makes it the last. Which look that is may depend on the
-clock, but not on the measured values.
+Ranks are whole, so an interval errs less often than it may: the whole range of eight trials misses the median in 2 / 256 =
+0.8 % of cases, where a quarter of 5 % was its share. What a look does not use goes to the next one. The last look takes all
+that is left, also where the budget makes it the last. Which look that is may depend on the clock, but not on the measured
+values.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from harness.judgement.intervals import CONFIDENCE, Interval, median_over_trials
+from harness.judgement.intervals import CONFIDENCE, MEDIAN, Interval, coverage, median_over_trials, ranks
 
 # The first count whose interval exists when the error is shared among four looks, then about half as many again each time.
 DEFAULT_LOOKS = (8, 12, 16, 24)
@@ -40,10 +42,18 @@ class Plan:
             raise ValueError(f"A confidence lies between 0 and 1; {self.confidence} does not.")
 
     def confidence_at(self, trials: int, last: bool) -> float:
-        """Return the confidence of the look after so many trials: its share of the error, at the last look what is left."""
-        share = (1 - self.confidence) / len(self.looks)
-        before = sum(1 for count in self.looks if count < trials)
-        return 1 - ((1 - self.confidence) - before * share if last else share)
+        """Return the confidence of the look after so many trials: one less the error that it may use.
+
+        After k looks of n, k / n of the error may have been used in all, at the last look the whole of it.
+        """
+        error = 1 - self.confidence
+        used = 0.0
+        before = [count for count in self.looks if count < trials]
+        for number, count in enumerate(before, 1):
+            found = ranks(count, MEDIAN, 1 - (error * number / len(self.looks) - used))
+            used += 1 - coverage(count, MEDIAN, *found) if found is not None else 0.0
+        allowed = error if last else error * (len(before) + 1) / len(self.looks)
+        return 1 - (allowed - used)
 
 
 @dataclass(frozen=True)
