@@ -37,9 +37,10 @@ def rate_curve_chart(curve: Mapping[str, Any], limit_ms: float | None) -> alt.La
         return None
 
     def y(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title="latency from the scheduled arrival (ms), log scale", scale=draw.log(10))
+        return alt.Y(f"{field}:Q", title="latency (ms), log scale", scale=draw.log(10), axis=draw.faint())
 
-    x = alt.X("rate:Q", title="offered rate (queries/s)", scale=alt.Scale(zero=False, padding=20))
+    axis = alt.Axis(tickCount=10, gridOpacity=0.35)
+    x = alt.X("rate:Q", title="offered rate (queries/s)", scale=alt.Scale(zero=False, padding=20), axis=axis)
     colour = alt.Color(
         "percentile:N",
         title=None,

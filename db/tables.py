@@ -45,7 +45,11 @@ def results_table(rows: Sequence[ResultRow], width: int) -> Table:
         if column.narrow or (wide and any(column.cell(row).plain != "-" for row in rows))
     ]
     for column in columns:
-        whole = column.title in {"Workload", "Scenario"}  # names that a reader searches for are not broken
+        whole = column.title in {
+            "Workload",
+            "Scenario",
+            "low–high (trials)",
+        }  # names that a reader searches for are not broken
         table.add_column(column.title, justify="right" if column.number else "left", overflow="fold", no_wrap=whole)
     for row in rows:
         table.add_row(*(column.cell(row) for column in columns))
@@ -76,7 +80,7 @@ def _columns(labels: dict[str, str]) -> tuple[Column, ...]:
         Column("Hardware", words(_hardware)),
         Column("Workload", words(lambda row: row.workload)),
         Column("Backend", words(lambda row: f"{row.backend} {row.target}")),
-        Column("Scenario", words(lambda row: row.scenario)),
+        Column("Scenario", words(_scenario)),
         Column("Precision", words(_precision), narrow=False),
         Column("p50 ms", number(lambda row: row.p50_ms), number=True),
         Column("low–high (trials)", words(_sureness), number=True, narrow=False),
@@ -147,6 +151,10 @@ def _precision(row: ResultRow) -> str:
     if ran is None:
         return f"{asked}, ran unknown" if row.status == "ok" else asked
     return asked if ran == asked else f"{asked} as {ran}"
+
+
+def _scenario(row: ResultRow) -> str:
+    return f"{row.scenario} b{row.batch}" if (row.batch or 1) > 1 else row.scenario
 
 
 def _sureness(row: ResultRow) -> str:

@@ -103,7 +103,7 @@ def _overview(comparison: Comparison) -> None:
         "÷ baseline: the value over the baseline's, of the same statistic. Lower is faster for latency, higher for "
         "throughput. In brackets its 95 % interval, where both sides have one over fresh processes; it speaks of the one "
         "unit of each that was measured. The verdict says whether the two may be compared: like for like (same contract, "
-        "same precision), tuned (another precision or model, both passed the accuracy gate), with caveats, or not comparable."
+        "same precision), tuned (another precision or model, both passed the gate), with caveats, or not comparable."
     )
 
 

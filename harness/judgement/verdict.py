@@ -258,8 +258,8 @@ def _kept(row: ComparableRow) -> str:
     relative, target = document.get("relative"), document.get("target")
     if relative is None:
         return ""
-    asked = f"; {float(target):.3g} of it is asked for" if target is not None else ""
-    return f" (it keeps {float(relative):.3g} of the reference{asked})"
+    asked = f"; {float(target) * 100:.3g} % is asked for" if target is not None else ""
+    return f" (it keeps {float(relative) * 100:.3g} % of the reference{asked})"
 
 
 def _why_not(row: ComparableRow, metric: str) -> str:

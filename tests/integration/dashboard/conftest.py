@@ -323,6 +323,26 @@ def many_run_store(tmp_path_factory: pytest.TempPathFactory) -> MadeStore:
     return fill(tmp_path_factory.mktemp("many") / "store.sqlite", [first_run(), *published(), attack, later])
 
 
+def rich_bundles() -> list[Bundle]:
+    """Two devices on which everything was measured that the pages can show."""
+    import importlib.util
+    import sys
+
+    place = Path(__file__).with_name("rich_run.py")
+    spec = importlib.util.spec_from_file_location("rich_run", place)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["rich_run"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return [module.rich_run("lab-a", identifier), module.rich_run("lab-b", identifier, 1.3, "powersave")]
+
+
+@pytest.fixture(scope="session")
+def rich_store(tmp_path_factory: pytest.TempPathFactory) -> MadeStore:
+    """Every scenario, precision, flag and gate, on two devices."""
+    return fill(tmp_path_factory.mktemp("rich") / "store.sqlite", rich_bundles())
+
+
 @pytest.fixture
 def postgres_run_store(postgres_url: str) -> MadeStore:
     """This machine's first run and the published results in a real PostgreSQL."""

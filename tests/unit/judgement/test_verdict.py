@@ -86,7 +86,7 @@ def test_another_precision_or_model_with_both_gates_passed_is_tuned(
         ({"input_size": None}, "The input size of B is not known."),
         (
             {"accuracy": UNDECIDED},
-            "B's accuracy gate is undecided (it keeps 0.985 of the reference; 0.99 of it is asked for).",
+            "B's accuracy gate is undecided (it keeps 98.5 % of the reference; 99 % is asked for).",
         ),
         ({"flags": (("throttled", "The clock fell to 1.2 GHz."),)}, "B: The clock fell to 1.2 GHz."),
         ({"flags": (("other_load", "Another process used 40 %."),)}, "B: Another process used 40 %."),
@@ -127,7 +127,7 @@ def test_what_is_not_known_or_disturbed_is_a_caveat(make_row: MakeRow, b: dict[s
             "B is invalid: Not valid: cuda",
         ),
         ({"status": "failed", "reason": "It crashed."}, "B is failed: It crashed."),
-        ({"accuracy": FAILED}, "B failed the accuracy gate (it keeps 0.621 of the reference"),
+        ({"accuracy": FAILED}, "B failed the accuracy gate (it keeps 62.1 % of the reference"),
         ({"p50_ms": None}, "B has no p50."),
     ],
 )
