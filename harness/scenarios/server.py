@@ -31,6 +31,8 @@ SPIN_NS = (
 )
 # Of the time that the arrivals took: with so much work left over after the last of them, higher rates need not be tried.
 HOPELESS_SHARE = 0.3
+# Of the time that is left after all rates were offered once: one rate's first few hundred queries may mislead.
+FURTHER = (0.5, 1.0)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ def run(session: Session, pool: Pool, limits: Limits, parameters: Mapping[str, A
     Samples are those of all stretches, one after the other in the order of arrival; file `stretches` says whose they are.
     """
     seed = int(parameters.get("seed", 0))
-    limit_ms = parameters.get("limit_ms")
+    asked = parameters.get("limit_ms")
+    limit_ns = None if asked is None else float(asked) * 1e6
     percentile = float(parameters.get("percentile", 99))
     warm = offline.keep_busy(session, pool, limits.warmup_s, limits.warmup_s, slots, np.zeros(1_000_000, np.int64), 1)
     capacity = _capacity(session, pool, limits, slots)
@@ -82,12 +85,13 @@ def run(session: Session, pool: Pool, limits: Limits, parameters: Mapping[str, A
                 if stretches[-1].hopeless:
                     return
 
-        share = 1.0 if limit_ms is None else BASE_SHARE
+        share = 1.0 if limit_ns is None else BASE_SHARE
         play(first_offers(capacity, limits.duration_s * share))
-        left_s = limits.duration_s - (time.perf_counter_ns() - begin) / 1e9
-        seen = [(stretch.offer.per_s, _percentile(stretch, percentile)) for stretch in stretches if stretch.answered]
-        if limit_ms is not None and seen and left_s > 0:
-            play(further_offers(seen, float(limit_ms) * 1e6, left_s))
+        for part in () if limit_ns is None else FURTHER:
+            left_s = part * (limits.duration_s - (time.perf_counter_ns() - begin) / 1e9)
+            seen = _seen(stretches, percentile)
+            if seen and left_s > 0:
+                play(further_offers(seen, limit_ns, left_s))
         end = time.monotonic_ns()
     latency = _joined([stretch.latency_ns for stretch in stretches])
     return Played(
@@ -207,10 +211,15 @@ def _in_flight(
             running -= 1
 
 
-def _percentile(stretch: Stretch, percentile: float) -> float:
-    """The percentile so far, in nanoseconds, LoadGen's rule; only to decide where to look again."""
-    counted = np.sort(stretch.latency_ns[after_ramp(stretch.answered) :])
-    return float(counted[min(len(counted) - 1, int(len(counted) * percentile / 100))])
+def _seen(stretches: list[Stretch], percentile: float) -> list[tuple[float, float]]:
+    """Each rate with its percentile so far, in nanoseconds, LoadGen's rule; only to decide where to look again."""
+    found = []
+    for rate in sorted({one.offer.per_s for one in stretches}):
+        parts = [one.latency_ns[after_ramp(one.answered) :] for one in stretches if one.offer.per_s == rate]
+        counted = np.sort(np.concatenate(parts))
+        if len(counted):
+            found.append((rate, float(counted[min(len(counted) - 1, int(len(counted) * percentile / 100))])))
+    return found
 
 
 def _told(stretch: Stretch) -> dict[str, Any]:
