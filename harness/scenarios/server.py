@@ -87,10 +87,10 @@ def run(session: Session, pool: Pool, limits: Limits, parameters: Mapping[str, A
 
         share = 1.0 if limit_ns is None else BASE_SHARE
         play(first_offers(capacity, limits.duration_s * share))
-        for part in () if limit_ns is None else FURTHER:
+        for part in FURTHER:
             left_s = part * (limits.duration_s - (time.perf_counter_ns() - begin) / 1e9)
             seen = _seen(stretches, percentile)
-            if seen and left_s > 0:
+            if limit_ns is not None and seen and left_s > 0:
                 play(further_offers(seen, limit_ns, left_s))
         end = time.monotonic_ns()
     latency = _joined([stretch.latency_ns for stretch in stretches])
