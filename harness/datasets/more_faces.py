@@ -1,8 +1,8 @@
 """more-faces: scenes for the calibration of face detection, made as composed-faces is, of other parts.
 
 Faces and pieces of background are those of scikit-image's lfw_subset that composed-faces leaves over (four each),
-mirrored and in many brightnesses; photographs are its astronaut (NASA, with one more face), chelsea and camera (CC0). Scenes are made
-when they are read and not kept: 512 of them would fill half a gigabyte.
+mirrored and in many brightnesses; photographs are its astronaut (NASA, with one more face), chelsea and camera (CC0).
+Scenes are made when they are read and not kept: 512 of them would fill half a gigabyte.
 """
 
 from __future__ import annotations
