@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from agents.device.doctor import Finding
+    from agents.device.finding import Finding
 
 EPILOG = """Examples: `weigh doctor`; `weigh doctor --json` for a program."""
 

@@ -1,7 +1,8 @@
 """Who this device is: a name given by a person and a UUID made once, both kept in the data folder.
 
-The UUID is bound to the machine's own id: a folder that was copied to another machine (a cloned SD card) is noticed, because
-one UUID must never stand for two machines.
+The UUID is bound to the machine's own ids: a folder that was copied to another machine (a cloned SD card) is noticed,
+because one UUID must never stand for two machines. The hardware's own id decides where both know one: so a new system on
+the same machine is still the same device, and a copied disk in another machine is not.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import json
 import os
 import platform
 import re
-import sys
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.canonical import sha256_hex
+from agents.device.machine_ids import hardware_ids, system_id
 from harness.configuration import load_configuration
 from harness.environment import board_name, cpu_name, hypervisor
 from harness.errors import UsageError, WeighbridgeError
@@ -58,13 +59,15 @@ def this_device(root: Path = Path("/")) -> Device:
 
 
 def _identity(path: Path, root: Path) -> dict[str, Any]:
-    machine = _machine_digest(root)
+    system, hardware = system_id(root), hardware_ids(root)
     try:
         known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if str(uuid.UUID(known["uuid"])) != known["uuid"]:
             raise ValueError("its uuid is not written in the usual lower-case form")
+        bound = {str(name): str(digest) for name, digest in dict(known.get("hardware") or {}).items()}
     except FileNotFoundError:
-        known = _made(path, {"uuid": str(uuid.uuid4()), "machine": machine})
+        bound = hardware
+        known = _made(path, {"uuid": str(uuid.uuid4()), "machine": system, "hardware": hardware})
     except OSError as error:
         raise WeighbridgeError(
             f"The device identity {path} cannot be read: {error.strerror or error}.",
@@ -74,12 +77,34 @@ def _identity(path: Path, root: Path) -> dict[str, Any]:
         raise UsageError(
             f"The device identity {path} is damaged ({error}).", "Restore it, or remove it to make this a new device."
         ) from error
-    if known.get("machine") and machine and known["machine"] != machine:
+    if not _same_machine(bound, hardware, known.get("machine"), system):
         raise UsageError(
             f"The device identity {path} was made on another machine: one device may not stand for two.",
             "If this is a clone, remove that file to make this a device of its own.",
         )
+    if set(hardware) - set(bound):  # root is told more than others: from now on that counts too
+        _replace(path, {**known, "hardware": {**hardware, **bound}})
     return known
+
+
+def _same_machine(
+    bound: Mapping[str, str], hardware: Mapping[str, str], bound_system: str | None, system: str | None
+) -> bool:
+    shared = set(bound) & set(hardware)
+    if shared:
+        return all(bound[name] == hardware[name] for name in shared)
+    # The first version kept a board's serial number and a system's id in one place.
+    return not (bound_system and system) or bound_system in (system, *hardware.values())
+
+
+def _replace(path: Path, identity: Mapping[str, Any]) -> None:
+    """Write more of the same identity; a folder that cannot be written keeps the old, which still holds."""
+    part = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        part.write_text(json.dumps(identity), encoding="utf-8")
+        os.replace(part, path)
+    except OSError:
+        part.unlink(missing_ok=True)
 
 
 def _made(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
@@ -100,20 +125,6 @@ def _made(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
             "Free some space there, or set WEIGHBRIDGE_DATA to a folder that can be written.",
         ) from error
     return identity
-
-
-def _machine_digest(root: Path) -> str | None:
-    """SHA-256 of the machine's own id (so that the id itself is not stored); None where the system has none."""
-    for candidate in ("proc/device-tree/serial-number", "etc/machine-id", "var/lib/dbus/machine-id"):
-        try:
-            text = (root / candidate).read_text(encoding="utf-8", errors="replace").strip("\0\n ")
-        except OSError:
-            continue
-        if text:
-            return sha256_hex(text.encode())
-    if sys.platform == "darwin":
-        return sha256_hex(str(uuid.getnode()).encode())
-    return None
 
 
 def _vendor(cpu: str) -> str | None:
