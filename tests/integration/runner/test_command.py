@@ -94,7 +94,7 @@ def test_cuda_asked_for_by_name_is_unsupported_and_nothing_claims_it(weigh: Weig
 def test_wrong_usage_is_one_sentence_and_exit_status_two(weigh: Weigh, tmp_path: Path, tiny_onnx: Path) -> None:
     (tmp_path / "mine.toml").write_text('name = "mine"\nversion = "1"\ntrails = 2\n')
     for arguments, words in (
-        (("quikc",), "'quikc' is neither a suite nor a file. Suites: quick, standard."),
+        (("quikc",), "'quikc' is neither a suite nor a file. Suites: precisions, quick, standard, thorough."),
         ((str(tmp_path / "absent.onnx"),), "There is no model file"),
         ((str(tmp_path / "mine.toml"),), "mine.toml, line 3: 'trails' is not known. Allowed: name, version"),
         (("quick", "--backend", "pytorch"), "There is no backend 'pytorch'."),

@@ -30,7 +30,7 @@ def write(tmp_path: Path, text: str) -> str:
 
 
 def test_the_product_s_suites_are_valid_and_small_enough() -> None:
-    assert suite_names() == ("quick", "standard")
+    assert suite_names() == ("precisions", "quick", "standard", "thorough")
     for name in suite_names():
         suite, _ = read_suite(name)
         assert suite.name == name
@@ -98,5 +98,6 @@ def test_a_typo_names_file_line_and_allowed_values(tmp_path: Path, change: tuple
 
 
 def test_what_is_no_suite_lists_the_suites() -> None:
-    with pytest.raises(UsageError, match=r"'quikc' is neither a suite nor a file\. Suites: quick, standard\."):
+    names = r"Suites: precisions, quick, standard, thorough\."
+    with pytest.raises(UsageError, match=rf"'quikc' is neither a suite nor a file\. {names}"):
         read_suite("quikc")
