@@ -149,7 +149,8 @@ def _unique_labels(rows: Sequence[ResultRow]) -> list[str]:
         scenario = "" if row.scenario == "single_stream" else f", {scenario_title(row.scenario).lower()}"
         batch = f", batch {row.batch}" if (row.batch or 1) > 1 else ""
         gate = ", failed the gate" if gate_of(row) == "failed" else ""
-        what = f"{route_name(row)}: {row.workload_title or row.workload}{scenario}{batch}{gate}"
+        precision = "" if (row.effective_precision or "fp32") == "fp32" else f", {row.effective_precision}"
+        what = f"{route_name(row)}: {row.workload_title or row.workload}{precision}{scenario}{batch}{gate}"
         names.append(f"{hardware_name(row)}{BREAK}{what}")
     return draw.numbered(names)
 

@@ -189,11 +189,12 @@ def _verdicts(section: Section, baseline: System) -> None:
                     st.badge(
                         f"{title}: {item.verdict.title}", color=VERDICT_COLOURS[item.verdict.kind], help=reasons or None
                     )
-            lines = [
-                sentence(item, entry.row, (name, "the baseline")) for item in entry.beside if item.ratio is not None
-            ]
-            lines += [reason for item in entry.beside for reason in item.verdict.reasons]
-            st.markdown("\n".join(f"- {plain(line)}" for line in dict.fromkeys(lines)))
+            headline = entry.judged(headline_metric(section.scenario))
+            if headline is not None and headline.verdict.kind != "not_comparable":
+                st.markdown(plain(sentence(headline, entry.row, ("It", "the baseline"))))
+            named = [reason for item in entry.beside for reason in (*item.verdict.contract, *item.verdict.caveats)]
+            differing = [reason for item in entry.beside for reason in item.verdict.implementation]
+            st.markdown("\n".join(f"- {plain(line)}" for line in dict.fromkeys([*named, *differing])))
 
 
 def _environments(view: data.View, comparison: Comparison) -> None:

@@ -19,7 +19,7 @@ from dashboard.trial_grids import blob_lines, sampling_grid, trials_grid
 from dashboard.wording import bounds, number, plain, when
 from db.queries import ResultRow, RunDetail, RunRow
 from harness.judgement.comparison import scenario_title
-from harness.judgement.figures import spread_of_metric
+from harness.judgement.figures import first_answer_ms, spread_of_metric
 from harness.judgement.systems import hardware_name
 from harness.judgement.trust import Trust, trust_of_row
 from harness.judgement.verdict import gate_of
@@ -116,7 +116,10 @@ def _measurement(view: data.View, detail: RunDetail, row: ResultRow) -> None:
         st.warning(f"{plain(message)} ({plain(code)})", icon=":material/flag:")
     _cards(row)
     if trust.doubts:
-        with st.expander(f"Trust {trust.grade}: {len(trust.doubts)} reasons for doubt", icon=":material/balance:"):
+        with st.expander(
+            f"Trust {trust.grade}: {len(trust.doubts)} {'reason' if len(trust.doubts) == 1 else 'reasons'} for doubt",
+            icon=":material/balance:",
+        ):
             _table(doubts_grid(trust).without_empty())
             st.caption("Weights add up: 0 is A, 1 or 2 B, 3 or 4 C, 5 or 6 D, more E. F is no number to use.")
     _pictures(view, row)
@@ -152,9 +155,13 @@ def _badges(row: ResultRow, trust: Trust) -> None:
 def _cards(row: ResultRow) -> None:
     """The figures, each with its interval or range below it."""
     cards = st.columns(5)
+    if row.scenario == "cold_start":
+        cards[0].metric("First answer (ms)", number(first_answer_ms(row), "none"), border=True)
     for card, metric, title in zip(cards, ("p50", "p99", "throughput"), ("p50 latency (ms)", "p99 latency (ms)",
                                    "Throughput (samples/s)"), strict=False):  # fmt: skip
         spread = spread_of_metric(row, metric)
+        if row.scenario == "cold_start" and spread.value is None:
+            continue
         sure = {"interval": "95 % interval "}.get(spread.kind, "") + bounds(spread)
         card.metric(
             title, number(spread.value, "none"), sure or None, delta_color="off", delta_arrow="off", border=True

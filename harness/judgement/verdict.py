@@ -253,7 +253,7 @@ def gate_of(row: ComparableRow) -> str | None:
 
 
 def _kept(row: ComparableRow) -> str:
-    """ " (it keeps 62.1 % of the reference; 99 % are asked for)", as far as it is known."""
+    """What it keeps and what is asked for, in brackets, as far as it is known."""
     document = row.accuracy or {}
     relative, target = document.get("relative"), document.get("target")
     if relative is None:

@@ -189,7 +189,7 @@ def rich_run(key: str, identify: Identify, faster: float = 1.0, governor: str = 
         )
     )
     add("server", 10.6, scenario_parameters={"limit_ms": 20.0, "percentile": 99}, throughput_per_s=50.0,
-        rate_curve=RateCurve(points, "p99", 20.0, 50.0))  # fmt: skip
+        throughput=over_trials(50.0), rate_curve=RateCurve(points, "p99", 20.0, 50.0))  # fmt: skip
     slices = tuple(
         Slice(
             10.0 * n,
