@@ -23,7 +23,9 @@ def register(app: typer.Typer) -> None:
 def run(
     suite: Annotated[
         str | None,
-        typer.Argument(help="A suite (quick, standard, precisions, thorough), a suite file, or a model file.", show_default=False),
+        typer.Argument(
+            help="A suite (quick, standard, precisions, thorough), a suite file, or a model file.", show_default=False
+        ),
     ] = None,
     backend: Annotated[list[str] | None, typer.Option(help="Only this backend; may be repeated.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="Only this target; may be repeated.")] = None,
