@@ -45,7 +45,7 @@ def rate_curve_chart(curve: Mapping[str, Any], limit_ms: float | None) -> alt.La
         "percentile:N",
         title=None,
         scale=alt.Scale(domain=list(RATE_COLOURS), range=list(RATE_COLOURS.values())),
-        legend=alt.Legend(orient="top"),
+        legend=alt.Legend(orient="top", symbolOpacity=1),
     )
     fields = (("rate_text", "offered (queries/s)"), ("percentile", "percentile"), ("text", "latency (ms)"),
               ("sure", "interval or range (ms)"), ("completed", "completed (queries/s)"), ("count", "queries"),

@@ -15,7 +15,6 @@ from db.queries import Facets, Filter, ResultRow
 from harness.judgement.comparison import scenario_title
 from harness.judgement.verdict import gate_of
 
-ROW_HEIGHT = 52  # two lines: the name of a processor is long, and nothing of it is cut
 FIRST_COMMANDS = ("weigh run quick", "weigh import reference")
 
 
@@ -40,7 +39,6 @@ def body(view: data.View) -> None:
         hide_index=True,
         placeholder="",
         column_config=_columns(),
-        row_height=ROW_HEIGHT,
         height=_height(len(rows)),
     )
     if found > len(rows):
@@ -117,8 +115,8 @@ def _columns() -> dict[str, Any]:
         "Run": column.LinkColumn("Run", display_text="open", width=60, pinned=True),
         "Workload": column.TextColumn("Workload", width=165, pinned=True),
         "Scenario": column.TextColumn("Scenario", width=95),
-        "Hardware": column.TextColumn("Hardware", width=225),
-        "Backend and target": column.TextColumn("Backend and target", width=135),
+        "Hardware": column.TextColumn("Hardware", width=285),
+        "Backend and target": column.TextColumn("Backend and target", width=150),
         "Status": column.TextColumn("Status", width=90),
         "Trust": column.TextColumn(
             "Trust", width=60, help="A: nothing speaks against it. F: no number to use. The column Doubts says why."
@@ -141,7 +139,7 @@ def _columns() -> dict[str, Any]:
 
 def _height(rows: int) -> int | Literal["content"]:
     """All rows where they fit on a screen, else a window of them."""
-    return "content" if rows <= 10 else 560
+    return "content" if rows <= 15 else 560
 
 
 show("Results", body)

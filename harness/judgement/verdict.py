@@ -88,7 +88,12 @@ def judge_pair(a: ComparableRow, b: ComparableRow, metric: str, names: Names = (
         kind = "with_caveats"
     else:
         kind = "tuned" if other else "like_for_like"
-    return Verdict(kind, tuple(broken), implementation, tuple(dict.fromkeys(caveats)))
+    return Verdict(kind, _sentences(broken), implementation, _sentences(caveats))
+
+
+def _sentences(texts: list[str]) -> tuple[str, ...]:
+    """Each once, with a capital, because a side may be called "it"."""
+    return tuple(dict.fromkeys(text[:1].upper() + text[1:] for text in texts))
 
 
 def _sides(a: ComparableRow, b: ComparableRow, metric: str, names: Names) -> list[str]:
@@ -203,14 +208,14 @@ def _caveats(a: ComparableRow, b: ComparableRow, metric: str, names: Names) -> l
         elif row.effective_precision not in _promised(row):
             found.append(f"{name} was asked for {row.requested_precision} and ran {row.effective_precision}.")
         if gate_of(row) == "undecided":
-            found.append(f"{name}'s accuracy gate is undecided{_kept(row)}.")
+            found.append(f"The accuracy gate of {name} is undecided{_kept(row)}.")
         if row.target.lower().partition(":")[0] in CHOOSING_TARGETS:
             devices = ", ".join(str(device) for device in (row.effective or {}).get("devices") or ())
             found.append(
                 f"{name} let the runtime choose ({row.target}); it used {devices or 'devices it does not tell'}."
             )
         if metric == "energy" and row.energy_quality == "estimated":
-            found.append(f"{name}'s energy is an estimate.")
+            found.append(f"The energy of {name} is an estimate.")
         for code, message in row.flags:
             kind = flags.kind_of(code)
             if kind.caveat and part in kind.touches and code not in _TOLD_OTHERWISE:

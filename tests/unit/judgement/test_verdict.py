@@ -86,7 +86,7 @@ def test_another_precision_or_model_with_both_gates_passed_is_tuned(
         ({"input_size": None}, "The input size of B is not known."),
         (
             {"accuracy": UNDECIDED},
-            "B's accuracy gate is undecided (it keeps 98.5 % of the reference; 99 % is asked for).",
+            "The accuracy gate of B is undecided (it keeps 98.5 % of the reference; 99 % is asked for).",
         ),
         ({"flags": (("throttled", "The clock fell to 1.2 GHz."),)}, "B: The clock fell to 1.2 GHz."),
         ({"flags": (("other_load", "Another process used 40 %."),)}, "B: Another process used 40 %."),
