@@ -58,6 +58,10 @@ class TfliteGraph:
             for operator in self._graph.operators
         ]
 
+    def names(self) -> list[str]:
+        """Names of all tensors, in the file's order."""
+        return [_name(tensor) for tensor in self._graph.tensors]
+
     def quantised_tensors(self) -> list[str]:
         """Names of the constants in int8 or int4 that have scales."""
         return [
