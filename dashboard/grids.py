@@ -12,7 +12,7 @@ from typing import Any
 from dashboard.wording import bounds, number, ratio_words
 from harness.judgement.comparable import ComparableRow
 from harness.judgement.comparison import Comparison, Entry, Section, scenario_title
-from harness.judgement.figures import NOT_MEASURED, THROUGHPUT_SCENARIOS, batch_of, headline_metric, spread_of_metric
+from harness.judgement.figures import NOT_MEASURED, batch_of, headline_metric, spread_of_metric
 from harness.judgement.systems import System
 from harness.judgement.trust import trust_of_row
 from harness.judgement.verdict import gate_of
@@ -157,9 +157,9 @@ def _trust(entry: Entry) -> str:
 def _metrics(section: Section) -> list[str]:
     """The figures worth a column: percentiles have no place where load is offered in bulk and nothing was timed."""
     present = {figure.metric for entry in section.entries for figure in entry.figures if figure.value is not None}
-    always = {"energy", "accuracy", "throughput"}
-    if section.scenario not in THROUGHPUT_SCENARIOS:
-        always |= {"p50", "p90"}
+    always = {"energy", "accuracy", headline_metric(section.scenario)}
+    if "p50" in always:
+        always |= {"p90", "throughput"}
     return [metric for metric in METRIC_TITLES if metric in present | always]
 
 
@@ -187,7 +187,8 @@ def _headline_ratio(entry: Entry) -> str:
 
 def _name(entry: Entry, baseline: System) -> str:
     failed = ", failed the accuracy gate" if entry.failed_gate else ""
-    return entry.system.label + (" (baseline)" if entry.system == baseline else "") + failed
+    variant = f", {entry.variant}" if entry.variant else ""
+    return entry.system.label + variant + (" (baseline)" if entry.system == baseline else "") + failed
 
 
 def _how(entry: Entry) -> str:

@@ -1,78 +1,58 @@
-"""What a reader asks of what was measured: the highest rate within a limit, and how figures go with batch. Pure."""
+"""What a reader asks of rows of the store: the highest rate within a limit, and how figures go with batch. Pure.
+
+The rules are those of `harness.judgement.rate_curve` and `harness.judgement.sweeps`; here rows become what these take.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.judgement.figures import headline_metric, spread_of_metric
-from harness.judgement.spread import spread_of
+from harness.judgement.rate_curve import HighestRate, highest_rate
+from harness.judgement.sweeps import Sweep, sweeps_of
+from harness.records import Case, Latency, Measurement, Quantile, RateCurve, RatePoint
 
 if TYPE_CHECKING:
     from db.queries import ResultRow
 
-
-@dataclass(frozen=True)
-class Sweep:
-    """Measurements of one run that differ in one setting only. `points` have `at`, `value`, `low`, `high`, `sure`."""
-
-    axis: str  # "batch", "streams", "threads"
-    metric: str
-    points: tuple[Mapping[str, Any], ...]
+QUANTILES = ("p50", "p90", "p95", "p99", "p99_9")
 
 
-def highest_rate(curve: Mapping[str, Any], percentile: str, limit_ms: float) -> float | None:
-    """The highest offered rate at which the percentile meets the limit and the system keeps up; None where none does.
-
-    Where the percentile has an interval or a range, its upper end must meet it: what is undecided does not count. A rate
-    above one that misses the limit does not count either, whatever luck it had.
-    """
-    best: float | None = None
-    for point in sorted(curve.get("points") or (), key=lambda item: item["offered_per_s"]):
-        spread = spread_of(point.get(percentile))
-        worst = spread.high if spread.high is not None else spread.value
-        if worst is None or worst > limit_ms or point.get("keeps_up") is False:
-            break
-        best = float(point["offered_per_s"])
-    return best
+def highest(curve: Mapping[str, Any], percentile: str, limit_ms: float) -> HighestRate:
+    """The highest offered rate of a stored curve at which the percentile keeps the limit, or why there is none."""
+    points = tuple(
+        RatePoint(**{**point, **{name: Quantile(**point[name]) for name in ("p50", "p90", "p99")}})
+        for point in curve.get("points") or ()
+    )
+    return highest_rate(RateCurve(points, percentile, limit_ms), limit_ms, percentile)
 
 
-def sweeps_of(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[Sweep, ...]:
-    """The sweeps that this measurement is part of: others of the run that differ in batch, streams or threads only."""
-    settings: dict[str, Callable[[ResultRow], int | None]] = {
-        "batch": lambda other: other.batch,
-        "streams": lambda other: other.streams,
-        "threads": lambda other: other.threads,
-    }
+def sweeps_with(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[Sweep, ...]:
+    """The sweeps of a run that this measurement is a part of."""
+    found = sweeps_of(_measurements(rows))
+    return tuple(sweep for sweep in found if any(point.measurement_id == row.measurement_id for point in sweep.points))
+
+
+def _measurements(rows: Iterable[ResultRow]) -> list[Measurement]:
+    """Rows as far as a sweep looks at them: the case, the throughput and the latency."""
     found = []
-    for axis, read in settings.items():
-        others = [name for name in settings if name != axis]
-        alike = [
-            other
-            for other in rows
-            if other.status == "ok"
-            and read(other)
-            and _place(other) == _place(row)
-            and all(settings[name](other) == settings[name](row) for name in others)
-        ]
-        if len({read(other) for other in alike}) < 2:
-            continue
-        for metric in dict.fromkeys((headline_metric(row.scenario), "throughput")):
-            points = [_point(other, metric, read(other)) for other in sorted(alike, key=lambda other: read(other) or 0)]
-            found.append(Sweep(axis, metric, tuple(point for point in points if point["value"] is not None)))
-    return tuple(sweep for sweep in found if len(sweep.points) > 1)
-
-
-def _point(row: ResultRow, metric: str, at: int | None) -> dict[str, Any]:
-    from dashboard.wording import bounds
-
-    spread = spread_of_metric(row, metric)
-    return {"at": at, "value": spread.value, "low": spread.low, "high": spread.high, "sure": bounds(spread) or "none"}
-
-
-def _place(row: ResultRow) -> tuple[Any, ...]:
-    return (
-        row.workload, row.backend, row.target, row.scenario, sorted(row.scenario_parameters.items()),
-        row.artifact_precision, row.requested_precision, row.compute_unit, row.artifact_format,
-    )  # fmt: skip
+    for row in rows:
+        case = Case(
+            row.workload, row.dataset, row.source_weights, row.artifact_precision, row.requested_precision, row.backend,
+            row.target, row.compute_unit, row.scenario, row.scenario_parameters, row.batch or 0, row.streams, row.threads,
+            row.input_size, row.boundary,
+        )  # fmt: skip
+        quantiles = [Quantile(**((row.quantiles or {}).get(name) or {"value": None})) for name in QUANTILES]
+        latency = Latency(row.latency_count, None, None, None, *quantiles) if row.p50_ms is not None else None
+        found.append(
+            Measurement(
+                row.measurement_id,
+                case,
+                row.case_key,
+                "ok" if row.status == "ok" else "failed",
+                latency_ms=latency,
+                throughput_per_s=row.throughput_per_s,
+                throughput=Quantile(**row.throughput) if row.throughput else None,
+            )
+        )
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dashboard import drawing as draw
@@ -12,6 +12,8 @@ from harness.judgement.spread import spread_of
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from harness.judgement.sweeps import Sweep
 
 RATE_PERCENTILES = ("p50", "p90", "p99")
 RATE_COLOURS = {"p50": "#56B4E9", "p90": "#0072B2", "p99": "#D55E00"}
@@ -64,41 +66,51 @@ def rate_curve_chart(curve: Mapping[str, Any], limit_ms: float | None) -> alt.La
     return draw.layered(*layers, height=320)
 
 
-def sweep_chart(
-    points: Sequence[Mapping[str, Any]], axis: str, unit: str, marks: Sequence[tuple[float, str]] = ()
-) -> alt.LayerChart | None:
-    """A figure over batch, streams or threads, with named vertical lines (a knee, a cliff); None below two points.
-
-    `points` have `at`, `value`, and `low` and `high` where an interval or range exists.
-    """
+def sweep_chart(sweep: Sweep) -> alt.LayerChart | None:
+    """Throughput over one setting, log axis, with the knee and the cliffs as named lines; None below two points."""
     import altair as alt
 
-    if len(points) < 2:
+    if len(sweep.points) < 2:
         return None
-    values = [{**point, "text": number(point["value"])} for point in points]
-    x = alt.X("at:Q", title=f"{axis}, log scale", scale=alt.Scale(type="log", base=2, nice=False, padding=20),
-              axis=alt.Axis(values=sorted({point["at"] for point in points}), format="d"))  # fmt: skip
+    values = [
+        {
+            "at": point.setting,
+            "value": point.throughput_per_s,
+            "low": point.low,
+            "high": point.high,
+            "text": number(point.throughput_per_s),
+            "sure": f"{number(point.low)} to {number(point.high)}" if point.low is not None else "none",
+            "p50": number(point.p50_ms, "none"),
+        }
+        for point in sweep.points
+    ]
+    axis = alt.Axis(values=[point.setting for point in sweep.points], format="d")
+    scale = alt.Scale(type="log", base=2, nice=False, padding=20)
+
+    def x(field: str) -> alt.X:
+        return alt.X(f"{field}:Q", title=f"{sweep.axis}, log scale", scale=scale, axis=axis)
 
     def y(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title=unit, scale=alt.Scale(zero=True))
+        return alt.Y(f"{field}:Q", title="throughput (samples/s)", scale=alt.Scale(zero=True))
 
-    tooltip = draw.tooltip(("at", axis), ("text", unit), ("sure", "interval or range"))
-    base = alt.Chart(draw.inline(values)).encode(x=x, tooltip=tooltip)
+    fields = (
+        ("at", sweep.axis),
+        ("text", "samples/s"),
+        ("sure", "interval or range"),
+        ("p50", "p50 of a request (ms)"),
+    )
+    base = alt.Chart(draw.inline(values)).encode(x=x("at"), tooltip=draw.tooltip(*fields))
+    sure = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=5, opacity=0.35, color=ACCENT)
     layers: list[Any] = [
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=5, opacity=0.35, color=ACCENT)
-        .encode(y=y("low"), y2="high:Q"),
+        sure.encode(y=y("low"), y2="high:Q"),
         base.mark_line(strokeWidth=1.5, opacity=0.7, color=ACCENT).encode(y=y("value")),
         base.mark_point(filled=True, size=70, opacity=1, color=ACCENT).encode(y=y("value")),
     ]
-    if marks:
-        named = alt.Chart(draw.inline([{"at": at, "name": name} for at, name in marks]))
-        layers.append(named.mark_rule(color=LINE, strokeDash=[4, 3]).encode(x=x))
-        layers.append(
-            named.mark_text(color=LINE, baseline="bottom", align="left", dx=4, fontWeight="bold").encode(
-                x=x, text="name:N", y=alt.value(12)
-            )
-        )
+    marks = [{"at": sweep.knee, "name": "knee"}, *({"at": cliff.after, "name": "cliff"} for cliff in sweep.cliffs)]
+    named = alt.Chart(draw.inline(marks))
+    layers.append(named.mark_rule(color=LINE, strokeDash=[4, 3]).encode(x=x("at")))
+    text = named.mark_text(color=LINE, baseline="bottom", fontWeight="bold")
+    layers.append(text.encode(x=x("at"), text="name:N", y=alt.value(-4)))
     return draw.layered(*layers, height=260)
 
 

@@ -9,8 +9,7 @@ import streamlit as st
 
 from dashboard import address, data
 from dashboard.course_charts import cold_start_chart, over_time_charts
-from dashboard.grids import METRIC_TITLES
-from dashboard.limits import highest_rate, sweeps_of
+from dashboard.limits import highest, sweeps_with
 from dashboard.load_charts import MEETS, rate_curve_chart, sweep_chart
 from dashboard.tables import grid_frame
 from dashboard.trial_grids import rates_grid
@@ -51,9 +50,11 @@ def _rates(row: ResultRow) -> None:
     asked = limit or own
     with right:
         if asked is not None:
-            found = highest_rate(curve, percentile, asked)
-            words = number(found, "none of those measured")
+            found = highest(curve, percentile, asked)
+            words = number(found.per_s, "none of those measured")
             st.metric(f"Highest rate with {percentile} at most {number(asked)} ms (queries/s)", words, border=True)
+            if found.reason:
+                st.caption(plain(found.reason))
         recorded = curve.get("highest_met_per_s")
         told = (
             f"{number(recorded)} queries/s" if recorded is not None else str(curve.get("reason") or "none is recorded")
@@ -142,12 +143,13 @@ def _caches(row: ResultRow) -> str:
 
 
 def _sweeps(row: ResultRow, rows: Sequence[ResultRow]) -> None:
-    sweeps = sweeps_of(row, rows)
+    """Throughput over batch, streams or threads, with the knee and every cliff."""
+    sweeps = sweeps_with(row, rows)
     if not sweeps:
         return
     st.subheader("With other settings", anchor=False)
     for sweep in sweeps:
-        title = METRIC_TITLES[sweep.metric]
-        chart = sweep_chart(sweep.points, sweep.axis, title)
+        chart = sweep_chart(sweep)
         if chart is not None:
             st.altair_chart(chart)
+        st.markdown(plain(sweep.sentence))

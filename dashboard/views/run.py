@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import streamlit as st
@@ -14,7 +15,7 @@ from dashboard.grids import Grid, placement_words, precision_words
 from dashboard.provenance import artifact_grid, execution_grid, numbers_grid
 from dashboard.quality import doubts_grid, self_cost_share
 from dashboard.run_sections import scenario_sections
-from dashboard.tables import facts_frame, grid_frame
+from dashboard.tables import flatten, grid_frame
 from dashboard.trial_grids import blob_lines, sampling_grid, trials_grid
 from dashboard.wording import bounds, number, plain, when
 from db.queries import ResultRow, RunDetail, RunRow
@@ -24,6 +25,7 @@ from harness.judgement.systems import hardware_name
 from harness.judgement.trust import Trust, trust_of_row
 from harness.judgement.verdict import gate_of
 
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 Colour = Literal["green", "orange", "gray", "red", "blue"]
 GRADE_COLOURS: dict[str, Colour] = {"A": "green", "B": "green", "C": "orange", "D": "orange", "E": "red", "F": "red"}
 GATE_COLOURS: dict[str, Colour] = {"passed": "green", "failed": "red", "undecided": "orange"}
@@ -134,7 +136,7 @@ def _measurement(view: data.View, detail: RunDetail, row: ResultRow) -> None:
         _table(execution_grid(row))
     with right:
         st.subheader("Model file", anchor=False)
-        _table(artifact_grid(row, data.artifacts(view.key, view.version, row.run_id).get(row.measurement_id)))
+        _with_digests(artifact_grid(row, data.artifacts(view.key, view.version, row.run_id).get(row.measurement_id)))
     _trials(row, trials)
 
 
@@ -262,10 +264,19 @@ def _surroundings(detail: RunDetail) -> None:
         _facts("Prepared for quiet", changes | dict(preparation.get("refused") or {}))
 
 
+def _with_digests(grid: Grid) -> None:
+    """A table of names and values; digests stand below it in whole, because a cell would cut them."""
+    digests = [line for line in grid.rows if _DIGEST.fullmatch(line[-1])]
+    _table(Grid(grid.headers, tuple(line for line in grid.rows if line not in digests), grid.numeric))
+    if digests:
+        st.code("\n".join(f"{line[-1]}  {line[0]}" for line in digests), language=None, wrap_lines=True)
+
+
 def _facts(title: str, facts: dict[str, Any]) -> None:
     with st.expander(title):
         if facts:
-            st.table(facts_frame(facts), border="horizontal", hide_index=True)
+            flat = flatten(facts)
+            _with_digests(Grid(("", "Value"), tuple(flat.items())))
         else:
             st.caption("Nothing is recorded.")
 

@@ -92,7 +92,7 @@ def test_another_precision_or_model_with_both_gates_passed_is_tuned(
         ({"flags": (("other_load", "Another process used 40 %."),)}, "B: Another process used 40 %."),
         ({"flags": (("from_the_future", "Something."),)}, "B: Something."),  # a newer version's flag is not ignored
         ({"effective_precision": "int8", "accuracy": None}, "B has passed no accuracy gate"),
-        ({"effective_precision": "int8", "accuracy": UNDECIDED}, "gate is undecided"),
+        ({"effective_precision": "int8", "accuracy": UNDECIDED}, "of B is undecided"),
         # openvino 28032: the request said f32, the hardware ran bf16; marked even where an old record calls it ok
         ({"effective_precision": "bf16"}, "B was asked for fp32 and ran bf16."),
         ({"target": "auto", "effective": {"devices": ["CPU"]}}, "B let the runtime choose (auto); it used CPU."),
