@@ -12,7 +12,7 @@ import sys
 from backends.base import BackendError
 from harness.errors import WeighbridgeError
 
-NAMES = ("start_up", "overhead", "percentiles", "openvino_peer", "tflite_peer")
+NAMES = ("start_up", "overhead", "watching", "percentiles", "openvino_peer", "tflite_peer")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,11 +36,12 @@ def trial(
     scenario: str,
     options: Mapping[str, Any],
     limits: Mapping[str, Any],
+    started: Callable[[int], None] | None = None,
 ) -> Mapping[str, Any]:
     """Run one timing trial on the CPU in batches of one, with one random input, as the peers have; return its figures.
 
-    The figures are p50, min and mean in microseconds (of a single stream) and per_s. `report` is what really ran. Raises
-    NotDone with the worker's reason.
+    The figures are p50, min and mean in microseconds (of a single stream) and per_s, with the raw latencies. `report` is
+    what really ran. `started` is told the worker's process. Raises NotDone with the worker's reason.
     """
     job = Job(
         trial_id=str(uuid.uuid4()),
@@ -58,7 +59,7 @@ def trial(
         scenario_parameters=limits,
     )
     with tempfile.TemporaryDirectory(prefix="weighbridge-benchmark-") as folder:
-        outcome = run_worker(worker_archive(cache_dir()), Path(sys.executable), job, Path(folder))
+        outcome = run_worker(worker_archive(cache_dir()), Path(sys.executable), job, Path(folder), started)
     if outcome.status != "ok":
         raise NotDone(f"Our own trial on {backend} ended with: {outcome.reason}")
     found: dict[str, Any] = {
@@ -67,7 +68,7 @@ def trial(
     }
     latencies = samples_of(outcome, "latency_ns")
     if len(latencies):
-        found.update(percentiles(latencies))
+        found.update(percentiles(latencies), latency_ns=latencies, window_start_ns=outcome.document["window_start_ns"])
     return found
 
 

@@ -101,7 +101,7 @@ class Watch:
             self._sources = [times]
         self._sources += [Clocks(), *(source for source in (self._pi, self._gpu) if source is not None)]
         self._processors = max(1, len(times.processors))
-        self._look(slowly=True)
+        self.look(slowly=True)
         self._thread = threading.Thread(target=self._go_on, name="watch", daemon=True)
         self._thread.start()
 
@@ -112,7 +112,7 @@ class Watch:
             self._stop.set()
             self._thread.join()
             self._thread = None
-            self._look(slowly=True)
+            self.look(slowly=True)
             if self._pi is not None:
                 self._signs = frozenset(self._pi.at_end())
         if self._gpu is not None:
@@ -129,9 +129,10 @@ class Watch:
         number = 0
         while not self._stop.wait(self._interval_s):
             number += 1
-            self._look(slowly=number % SLOW_EVERY == 0)
+            self.look(slowly=number % SLOW_EVERY == 0)
 
-    def _look(self, slowly: bool) -> None:
+    def look(self, slowly: bool) -> None:
+        """Look once; the thread does so by itself. `slowly`: with what takes longer."""
         values = Values()
         before = time.monotonic_ns()
         for source in self._sources:
