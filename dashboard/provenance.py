@@ -10,6 +10,7 @@ from dashboard.quality import accuracy_lines, fidelity_lines, self_cost_lines
 from dashboard.wording import bounds, number
 from harness.judgement.figures import batch_of, statistic_name
 from harness.judgement.spread import spread_of
+from harness.judgement.validity import CHOOSING_TARGETS
 
 if TYPE_CHECKING:
     from db.queries import ResultRow
@@ -41,7 +42,7 @@ def execution_grid(row: ResultRow) -> Grid:
     placement = effective.get("placement") or {}
     lines = [
         ("Backend", row.backend, _runtime(row)),
-        ("Target", row.target, row.effective_target or NOT_TOLD),
+        ("Target", row.target, _ran_on(row)),
         ("Compute unit", row.compute_unit or "", _unit(row)),
         ("Precision", _requested(row), row.effective_precision or NOT_TOLD),
         ("Threads", _default(row.threads), _told(row.effective_threads)),
@@ -190,6 +191,14 @@ def _unit(row: ResultRow) -> str:
     if row.hardware_model is None:
         return NOT_TOLD
     return row.hardware_model if (row.unit_count or 1) == 1 else f"{row.unit_count} x {row.hardware_model}"
+
+
+def _ran_on(row: ResultRow) -> str:
+    """The target that ran. A word that leaves the choice to the runtime is none: then the devices it used."""
+    if row.target.lower().partition(":")[0] not in CHOOSING_TARGETS:
+        return row.effective_target or NOT_TOLD
+    devices = ", ".join(str(name) for name in (row.effective or {}).get("devices") or ())
+    return f"the runtime chose: {devices or row.effective_target or NOT_TOLD}"
 
 
 def _requested(row: ResultRow) -> str:

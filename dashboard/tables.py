@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dashboard.grids import Grid, placement_words
 from dashboard.wording import bounds, plain, significant, spreadsheet_safe, when
-from harness.judgement.comparison import scenario_title
+from harness.judgement.comparison import parameters_of, scenario_title
 from harness.judgement.figures import batch_of, headline_metric, source_name, spread_of_metric, value_of
 from harness.judgement.flags import kind_of
 from harness.judgement.systems import hardware_name, route_name
@@ -91,14 +91,6 @@ def grid_frame(grid: Grid) -> pd.DataFrame:
     return pd.DataFrame([[plain(cell) for cell in row] for row in grid.rows], columns=list(grid.headers))
 
 
-def facts_frame(facts: Mapping[str, object]) -> pd.DataFrame:
-    """Names and values, one below the other, for `st.table`. Nested documents are flattened to dotted names."""
-    import pandas as pd
-
-    flat = flatten(facts)
-    return pd.DataFrame({"": [plain(name) for name in flat], "Value": [plain(value) for value in flat.values()]})
-
-
 def flatten(document: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     """A nested document as dotted names and text."""
     flat: dict[str, str] = {}
@@ -110,6 +102,13 @@ def flatten(document: Mapping[str, object], prefix: str = "") -> dict[str, str]:
         else:
             flat[f"{prefix}{name}"] = "not known" if value is None else str(value)
     return flat
+
+
+def scenario_words(row: ResultRow) -> str:
+    """The scenario with its parameters, and the batch above one: "Offline, batch 8", "Multi stream, samples per query 8"."""
+    parts = [f"{name.replace('_', ' ')} {value}" for name, value in parameters_of(row).items() if value is not None]
+    parts += [f"batch {row.batch}"] if (row.batch or 1) > 1 else []
+    return ", ".join([scenario_title(row.scenario), *parts])
 
 
 def status_words(row: ResultRow) -> str:
@@ -130,7 +129,7 @@ def _result(row: ResultRow) -> tuple[object, ...]:
     return (
         run_address(row.run_id, row.measurement_id),
         row.workload_title or row.workload,
-        scenario_title(row.scenario),
+        scenario_words(row),
         hardware_name(row) if row.hardware_model else "not known",
         _route(row),
         status_words(row),

@@ -114,9 +114,9 @@ def _columns() -> dict[str, Any]:
     return {
         "Run": column.LinkColumn("Run", display_text="open", width=60, pinned=True),
         "Workload": column.TextColumn("Workload", width=165, pinned=True),
-        "Scenario": column.TextColumn("Scenario", width=95),
+        "Scenario": column.TextColumn("Scenario", width=140),
         "Hardware": column.TextColumn("Hardware", width=285),
-        "Backend and target": column.TextColumn("Backend and target", width=150),
+        "Backend and target": column.TextColumn("Backend and target", width=165),
         "Status": column.TextColumn("Status", width=90),
         "Trust": column.TextColumn(
             "Trust", width=60, help="A: nothing speaks against it. F: no number to use. The column Doubts says why."

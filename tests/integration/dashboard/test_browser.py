@@ -222,7 +222,7 @@ def test_the_page_goes_on_with_new_data(visit: Visit, tmp_path: Path, one_run_st
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("state", ["empty_store", "one_run_store", "many_run_store"])
+@pytest.mark.parametrize("state", ["empty_store", "one_run_store", "many_run_store", "rich_store"])
 def test_each_state_is_drawn_in_both_themes(
     visit: Visit, request: pytest.FixtureRequest, tmp_path: Path, state: str, scheme: str
 ) -> None:
@@ -237,8 +237,44 @@ def test_each_state_is_drawn_in_both_themes(
         overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert page.evaluate(overflow) <= 0
         page.screenshot(path=tmp_path / f"{state}-{path or 'results'}-{scheme}.png", full_page=True)
-        if state == "many_run_store" and path != "run":
+        if state in ("many_run_store", "rich_store") and path != "run":
             page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").first.wait_for()
+
+
+SCENARIO_PICTURES = {"server": 3, "sustained": 5, "cold_start": 1, "offline": 2, "duty_cycle": 2}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_scenario_has_its_pictures(visit: Visit, rich_store: Any, tmp_path: Path, scheme: str) -> None:
+    """Each chart is really drawn, not only described: distribution, stages, and what the scenario is about."""
+    for scenario, pictures in SCENARIO_PICTURES.items():
+        wanted = rich_store.measurements[f"lab-a efficientnet-lite0 onnxruntime cpu {scenario}"]
+        page = visit(rich_store.url, f"run?run={rich_store.runs['lab-a']}&measurement={wanted}", scheme)
+        charts = page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg")
+        expect(charts).to_have_count(pictures)
+        for chart in charts.all():
+            box = chart.bounding_box()
+            assert box is not None and box["width"] > 200 and box["height"] > 60
+        page.screenshot(path=tmp_path / f"{scenario}-{scheme}.png", full_page=True)
+
+
+def test_a_limit_is_typed_and_stands_in_the_address(visit: Visit, rich_store: Any) -> None:
+    wanted = rich_store.measurements["lab-a efficientnet-lite0 onnxruntime cpu server"]
+    page = visit(rich_store.url, f"run?run={rich_store.runs['lab-a']}&measurement={wanted}")
+    card = page.get_by_test_id("stMetric").filter(has_text="Highest rate")
+    expect(card.get_by_test_id("stMetricValue")).to_have_text("50.0")
+    page.get_by_role("textbox", name="Limit on latency (ms)").fill("25")
+    page.keyboard.press("Enter")
+    page.wait_for_function("location.search.includes('limit=25')")
+    wait(page)
+    expect(card.get_by_test_id("stMetricValue")).to_have_text("70.0")
+
+
+def test_a_verdict_tells_its_reasons_on_hover(visit: Visit, rich_store: Any) -> None:
+    page = visit(rich_store.url, "compare")
+    page.get_by_text("Verdicts against the baseline").first.click()
+    page.get_by_text("p50: not comparable").first.hover()
+    page.get_by_role("tooltip").get_by_text("failed the accuracy gate").wait_for()
 
 
 def test_a_hostile_name_runs_nothing(visit: Visit, many_run_store: Any) -> None:

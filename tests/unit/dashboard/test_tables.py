@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dashboard.grids import overview_grid, section_grid
 from dashboard.provenance import artifact_grid, execution_grid, numbers_grid
-from dashboard.tables import facts_frame, grid_csv, grid_frame, results_csv, results_table, run_address
+from dashboard.tables import flatten, grid_csv, grid_frame, results_csv, results_table, run_address
 from dashboard.trial_grids import blob_lines, trials_grid
 from dashboard.wording import markdown_cell, number, plain, significant, spreadsheet_safe
 from db.queries import ResultRow
@@ -203,6 +203,5 @@ def test_trials_are_listed_with_their_windows() -> None:
 
 
 def test_nested_facts_become_dotted_names() -> None:
-    frame = facts_frame({"os": {"name": "Debian", "kernel": None}, "gpus": ["a", "b"]})
-    assert list(frame[""]) == [r"os\.name", r"os\.kernel", "gpus"]
-    assert list(frame["Value"]) == ["Debian", "not known", "a, b"]
+    flat = flatten({"os": {"name": "Debian", "kernel": None}, "gpus": ["a", "b"]})
+    assert flat == {"os.name": "Debian", "os.kernel": "not known", "gpus": "a, b"}
