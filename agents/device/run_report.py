@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from harness.judgement.flags import RANDOM_INPUTS, TRIALS_DISAGREE
+from harness.judgement.flags import NOT_NARROW, RANDOM_INPUTS, TRIALS_DISAGREE
 from harness.judgement.sweeps import sweeps_of
 from harness.judgement.trust import trust_of_measurement
-from harness.records import Measurement, Run, Source
+from harness.records import Case, Measurement, Run, Source
 from harness.runner.plan import Selection, own_name
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 COLUMNS = (
-    "workload", "backend", "target", "precision", "scenario", "p50 ms", "p99 ms", "per s", "accuracy", "trust", "status",
-    "reason",
+    "workload", "backend", "target", "precision", "scenario", "p50 ms", "p99 ms", "per s", "within", "accuracy", "trust",
+    "status", "reason",
 )  # fmt: skip
-NUMBERS = COLUMNS[5:9]
+NUMBERS = COLUMNS[5:10]
+SPARSE = ("within", "accuracy")  # columns that are left out where no case has them
 MEASURED = Source("measured", "weighbridge")
 UNSTEADY = "ok, unsteady"
 QUIET = ("unsupported", "skipped")  # no case of its own row: one line for all that share the reason
@@ -46,6 +48,7 @@ def _row(group: Sequence[Measurement], several_threads: bool) -> tuple[str, ...]
     scenario = " ".join(scenarios)
     if len(group) == 1:
         scenario += f" b{case.batch}" if case.batch > 1 else ""
+        scenario += "".join(f" {word}" for word in parameters_in_words(case))
         scenario += f" t{case.threads}" if several_threads and case.threads is not None else ""
     ran = first.effective.precision if first.effective else None
     # The vendor's own choice is measured under its own name.
@@ -59,11 +62,44 @@ def _row(group: Sequence[Measurement], several_threads: bool) -> tuple[str, ...]
         _number(latency.p50.value if latency else None),
         _number(latency.p99.value if latency else None),
         _number(first.throughput_per_s),
+        _within(first),
         f"{accuracy.value:.1%}" if accuracy is not None and accuracy.value is not None else "",
         trust_of_measurement(first, MEASURED).grade if first.status == "ok" else "",
         UNSTEADY if first.status == "ok" and _unsteady(first) else first.status,
-        first.reason or "; ".join(flag.message for flag in first.flags if flag.code == RANDOM_INPUTS),
+        first.reason
+        or "; ".join([*_first_answer(first), *(f.message for f in first.flags if f.code == RANDOM_INPUTS)]),
     )
+
+
+def parameters_in_words(case: Case) -> list[str]:
+    """Return what tells one case of a scenario from another, as short as a table needs it."""
+    given = case.scenario_parameters
+    words = []
+    if "samples_per_query" in given:
+        words.append(f"n{given['samples_per_query']}")
+    if given.get("limit_ms") is not None:
+        words.append(f"{given['limit_ms']:g} ms")
+    words += [f"{given[name]:g} s" for name in ("period_s", "duration_s") if isinstance(given.get(name), float)]
+    if "file_cache" in given:
+        words.append(f"{given['file_cache']} file")
+    if given.get("compile_cache", "off") != "off":
+        words.append(f"{given['compile_cache']} compile cache")
+    return words + ([f"s{case.streams}"] if case.streams is not None else [])
+
+
+def _within(measurement: Measurement) -> str:
+    """How far the interval of the case's own figure reaches from it; empty where there is no interval."""
+    width = measurement.sampling.reached_half_width if measurement.sampling is not None else None
+    return f"{width:.1%}" if width is not None else ""
+
+
+def _first_answer(measurement: Measurement) -> list[str]:
+    cold = measurement.cold_start_ms
+    if cold is None or measurement.case.scenario != "cold_start":
+        return []
+    parts = (cold.process, cold.import_, cold.load, cold.compile, cold.first_inference)
+    known = [part for part in parts if part is not None]
+    return [f"the first answer came after {_number(sum(known))} ms ({' '.join(parameters_in_words(measurement.case))})"]
 
 
 def _unsteady(measurement: Measurement) -> bool:
@@ -116,11 +152,11 @@ def print_table(run: Run) -> None:
     from rich.text import Text
 
     rows = table_rows(run.measurements)
-    reason, accuracy = COLUMNS.index("reason"), COLUMNS.index("accuracy")
+    reason = COLUMNS.index("reason")
     shown = [
         position
-        for position in range(len(COLUMNS))
-        if position != reason and (position != accuracy or any(row[accuracy] for row in rows))
+        for position, name in enumerate(COLUMNS)
+        if position != reason and (name not in SPARSE or any(row[position] for row in rows))
     ]
     table = plain_table(f"{run.suite.name} on {run.device.name}", [COLUMNS[position] for position in shown], NUMBERS)
     colours = {"ok": "green", "failed": "red", "invalid": "red"}
@@ -139,6 +175,13 @@ def print_table(run: Run) -> None:
         case = sweep.case
         where = f"{case.workload}, {case.backend} {case.target}, {case.scenario}"
         console.print(Text(f"{where}: {sweep.sentence}"), soft_wrap=True)
+    wide = [m for m in run.measurements if m.status == "ok" and any(flag.code == NOT_NARROW for flag in m.flags)]
+    if wide:
+        reasons = Counter(
+            m.sampling.sentence.rpartition("; ")[2].partition(".")[0] for m in wide if m.sampling is not None
+        )
+        why = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
+        console.print(Text(f"{len(wide)} cases are less sure than was asked for ({why})."), soft_wrap=True)
     if any(row[COLUMNS.index("status")] == UNSTEADY for row in rows):
         words = "Unsteady: the medians of a case's trials lie far apart. Is the machine busy, or its clock not steady?"
         console.print(Text(words), soft_wrap=True)

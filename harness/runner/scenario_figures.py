@@ -62,7 +62,7 @@ def figures(
         return replace(_server(parameters, outcomes, confidence, batch), cold_start_ms=start)
     left_out = tuple(steady) or (0,) * len(outcomes)
     latencies = [samples_of(outcome, LATENCY)[skip:] for outcome, skip in zip(outcomes, left_out, strict=True)]
-    throughput = _throughput(outcomes, confidence)
+    throughput = _throughput(outcomes, left_out, confidence)
     found = ScenarioFigures(
         latency_ms=None if scenario in NO_LATENCY else summarise_latency(latencies, confidence),
         throughput_per_s=throughput.value,
@@ -78,12 +78,27 @@ def figures(
     return found
 
 
-def _throughput(outcomes: Sequence[Outcome], confidence: float) -> Quantile:
+def _throughput(outcomes: Sequence[Outcome], left_out: Sequence[int], confidence: float) -> Quantile:
     rates = [outcome.document.get("throughput_per_s") for outcome in outcomes]
-    known = [float(rate) for rate in rates if rate is not None]
+    known = [
+        float(rate) * _steady_share(outcome, skip)
+        for outcome, skip, rate in zip(outcomes, left_out, rates, strict=True)
+        if rate is not None
+    ]
     if len(known) < len(rates):
         return Quantile(None, reason="the scenario sets the pace itself, so its rate says nothing about the system")
     return over_trials(known, confidence)
+
+
+def _steady_share(outcome: Outcome, skip: int) -> float:
+    """Return the rate of the steady part over that of the whole window; the time between two queries is the same in both."""
+    samples = samples_of(outcome, LATENCY)
+    window_ns = int(outcome.document.get("window_end_ns", 0)) - int(outcome.document.get("window_start_ns", 0))
+    if not skip or skip >= len(samples) or window_ns <= 0:
+        return 1.0
+    between_ns = max(0.0, window_ns - float(samples.sum())) / len(samples)
+    left = samples[skip:]
+    return (window_ns / len(samples)) / (float(left.mean()) + between_ns)
 
 
 def _cold_start(outcomes: Sequence[Outcome], confidence: float) -> ColdStart | None:

@@ -45,7 +45,7 @@ def good(milliseconds: list[float], throughput: float = 100.0, what: str = "late
     data = np.array([round(value * 1e6) for value in milliseconds], dtype="<i8").tobytes()
     document = {
         "window_start_ns": 1,
-        "window_end_ns": 2,
+        "window_end_ns": 1 + int(sum(milliseconds) * 1e6),
         "discarded_warmup": 3,
         "throughput_per_s": throughput,
         "cold_start_ms": {"process": 80.0},
@@ -192,6 +192,9 @@ def test_what_had_not_settled_is_left_out_of_every_figure_and_kept_as_samples() 
     assert measurement.latency_ms.count == 2000 - sum(out)
     assert measurement.latency_ms.max is not None and measurement.latency_ms.max < 2  # none of the slow ones is in it
     assert measurement.latency_ms.p99.value is not None and measurement.latency_ms.p99.value < 1.1
+    assert measurement.throughput_per_s is not None
+    # The slow ones took 1.0 s and the others 0.8 s, so 100 per second in the whole window are 180 in the steady part.
+    assert measurement.throughput_per_s == pytest.approx(180, rel=0.01)
     (flag,) = [flag for flag in measurement.flags if flag.code == "slow_start"]
     assert "2 of 2 trials started slowly: about 2" in flag.message  # 20 to 29 %
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agents.device.run_report import COLUMNS, complaints, table_rows
+import pytest
+
+from agents.device.run_report import COLUMNS, complaints, print_table, table_rows
 from harness.records import (
     Accuracy,
     Case,
+    ColdStart,
     Device,
     Effective,
     Environment,
@@ -17,6 +20,7 @@ from harness.records import (
     MeasurementStatus,
     Quantile,
     Run,
+    Sampling,
     Source,
     SuiteRef,
     Trial,
@@ -129,3 +133,41 @@ def test_trials_that_disagree_are_not_plainly_ok() -> None:
     steady = measurement("v")
     status = COLUMNS.index("status")
     assert [row[status] for row in table_rows([shaken, steady])] == ["ok, unsteady", "ok"]
+
+
+def test_what_tells_cases_of_one_scenario_apart_is_in_their_row() -> None:
+    def scenario(name: str, **parameters: object) -> str:
+        one = measurement()
+        case = replace(
+            one.case, scenario=name, scenario_parameters=parameters, streams=2 if name == "offline" else None
+        )
+        (row,) = table_rows([replace(one, case=case)])
+        return row[COLUMNS.index("scenario")]
+
+    assert scenario("cold_start", file_cache="cold", compile_cache="off") == "cold_start cold file"
+    assert scenario("cold_start", file_cache="warm", compile_cache="warm") == "cold_start warm file warm compile cache"
+    assert scenario("multi_stream", samples_per_query=8) == "multi_stream n8"
+    assert scenario("server", limit_ms=15.0, percentile=99) == "server 15 ms"
+    assert scenario("server", limit_ms=None, percentile=99) == "server"
+    assert scenario("duty_cycle", period_s=0.5) == "duty_cycle 0.5 s"
+    assert scenario("offline") == "offline s2"
+
+
+def test_how_sure_a_case_is_stands_beside_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = "p50: The interval over 9 trials is within 12.0% of the median, 5.0% was asked for; the budget is spent."
+    sampling = Sampling(9, "p50", "budget_spent", f"{sentence} 1 unit measured.", (8, 12), 0.05, 0.12)
+    one = replace(measurement(), sampling=sampling, flags=(Flag("not_narrow", sentence),))
+    (row,) = table_rows([one])
+    assert row[COLUMNS.index("within")] == "12.0%"
+    print_table(run_of(one))
+    assert "1 cases are less sure than was asked for (1: the budget is spent)." in capsys.readouterr().out
+    print_table(run_of(measurement()))
+    assert "within" not in capsys.readouterr().out
+
+
+def test_a_cold_start_says_when_the_first_answer_came() -> None:
+    one = measurement()
+    case = replace(one.case, scenario="cold_start", scenario_parameters={"file_cache": "cold", "compile_cache": "off"})
+    cold = ColdStart(process=50.0, import_=100.0, load=200.0, compile=None, first_inference=30.0)
+    (row,) = table_rows([replace(one, case=case, latency_ms=None, cold_start_ms=cold)])
+    assert row[COLUMNS.index("reason")] == "the first answer came after 380.0 ms (cold file)"
