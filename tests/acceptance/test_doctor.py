@@ -30,6 +30,17 @@ def test_every_backend_target_and_meter_works_or_says_why(weigh: Any) -> None:
         assert found[name]["works"] or found[name]["text"].startswith("not measured: ")
 
 
+def test_the_machine_is_shown_with_what_disturbs_it_and_what_preparation_could_change(weigh: Any) -> None:
+    findings = json.loads(weigh("doctor", "--json").stdout)
+    environment = {item["name"]: item["text"] for item in findings if item["area"] == "environment"}
+    assert len(environment["digest"]) == 16
+    assert environment["processor"] and "GiB" in environment["memory"]
+    now = [item for item in findings if item["area"] == "quiet"]
+    assert now and all(item["text"] for item in now)
+    (settings,) = [item["text"] for item in findings if item["area"] == "preparation"]
+    assert "weigh run --prepare" in settings
+
+
 def test_the_table_says_not_verified_on_hardware(weigh: Any) -> None:
     assert "Not verified on hardware." in " ".join(weigh("doctor").stdout.split())
 

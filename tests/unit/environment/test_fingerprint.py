@@ -79,7 +79,7 @@ def test_a_servers_configuration(tree: Tree) -> None:
     ]
     assert configuration["power"]["turbo"] == "on"
     assert configuration["drivers"]["nvidia"] == "550.54.15"
-    assert configuration["limits"]["resources"] == {"locked memory": "65536", "open files": "1024"}
+    assert configuration["limits"]["resources"] == {"locked memory": "65536"}
 
 
 def test_a_raspberry_pi(tree: Tree) -> None:

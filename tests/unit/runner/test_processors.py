@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.runner.processors import available_processors, cpu_quota
+from harness.environment.cgroups import cpu_quota
+from harness.runner.processors import available_processors
 
 
 def tree(root: Path, name: str, text: str) -> Path:
