@@ -44,19 +44,21 @@ def main(rounds: int = ROUNDS) -> None:
     print(line("host to host / run", "us", compare(pairs, "host"), GOAL))
 
 
+def command(model: Path, queries: int, threads: int, result: Path) -> list[str]:
+    """Return the command line that makes litert-benchmark do what our trial does."""
+    return [
+        *(sys.executable, "-m", "ai_edge_litert.tools.benchmark_litert_model"),
+        *("--model", str(model), "--num_threads", str(threads)),
+        *("--num_runs", str(queries), "--warmup_runs", "30", "--result_json", str(result)),
+    ]
+
+
 def litert_benchmark(model: Path, queries: int, threads: int = 1) -> Mapping[str, float]:
     """Run litert-benchmark in a fresh process and read its result. Raises NotDone with its last words."""
     with tempfile.TemporaryDirectory(prefix="weighbridge-litert-") as folder:
         result = Path(folder) / "result.json"
-        return finish(
-            [
-                *(sys.executable, "-m", "ai_edge_litert.tools.benchmark_litert_model"),
-                *("--model", str(model), "--num_threads", str(threads)),
-                *("--num_runs", str(queries), "--warmup_runs", "30", "--result_json", str(result)),
-            ],
-            result,
-            read_result,
-        )
+        text, _ = finish(command(model, queries, threads, result), result)
+    return read_result(text)
 
 
 def read_result(text: str) -> dict[str, float]:
