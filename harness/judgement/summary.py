@@ -132,7 +132,8 @@ def _worth(samples: Samples, ordered: Samples, per_mille: int) -> int:
 
 
 def _within_trial(samples: Samples, per_mille: int) -> Quantile:
-    found = percentile_interval(samples, per_mille)  # stricter: there the median's memory counts too, where it is longer
+    # Stricter than what gives the value: there the median's memory counts too, where it is longer.
+    found = percentile_interval(samples, per_mille)
     if found.low is None or found.high is None:
         return Quantile(found.value / 1e6, method=f"floor(n p), one trial, no interval: {found.reason}, {ONE_UNIT}")
     worth = f"{found.independent} of {found.count} samples count as independent"
