@@ -35,7 +35,7 @@ def open_folder(name: str, folder: Path, labels: Path | None, cache: Path) -> Da
 def labelled(name: str, title: str, folder: Path, pairs: list[tuple[str, int | list[int]]], cache: Path) -> Dataset:
     """Return a dataset from (relative path, class) pairs."""
     samples = tuple(Sample(id=path, files=(str((folder / path).absolute()),), label=label) for path, label in pairs)
-    hashes = _remembered_hashes([sample.files[0] for sample in samples], cache, folder)
+    hashes = remembered_hashes([sample.files[0] for sample in samples], cache, folder)
     return Dataset(
         name=name,
         title=title,
@@ -90,7 +90,7 @@ def _sub_folders(folder: Path) -> list[tuple[str, int | list[int]]]:
     return pairs
 
 
-def _remembered_hashes(paths: list[str], cache: Path, folder: Path) -> dict[str, str]:
+def remembered_hashes(paths: list[str], cache: Path, folder: Path) -> dict[str, str]:
     """Return each file's SHA-256; a file whose size and time stamp are as before is not read again.
 
     Fifty thousand pictures take half a minute to hash. The memory is only a hint: where it cannot be kept, or is damaged,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from harness.artifacts import ModelFile
     from harness.models.store import FormatStatus, ModelStore
 
 Names = Annotated[
@@ -66,17 +67,35 @@ def fetch_models(names: Names = None, offline: Offline = False) -> None:
 
 
 def build_models(
-    names: Names = None,
-    model_format: Annotated[
-        str | None, typer.Option("--format", help="Only this format: onnx, tflite or coreml.")
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Models by name, all of them without one; or one ONNX file of your own.", metavar="[NAME]..."
+        ),
     ] = None,
-    precision: Annotated[str | None, typer.Option(help="Only this precision: fp32, fp16 or int8.")] = None,
+    model_format: Annotated[
+        str | None, typer.Option("--format", help="Only this format: onnx, openvino, tflite or coreml.")
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Only this precision: fp32, fp16, int8, int8-float-ends or int4.")
+    ] = None,
     batch: Annotated[int, typer.Option(help="The batch of formats that are made for one.", min=1)] = 1,
+    calibration: Annotated[
+        Path | None, typer.Option(help="For your own model in int8: a folder of pictures that set the scales.")
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="For your own model in int8: the workload that prepares pictures alike.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="For your own model: where to put a copy of what is built.")
+    ] = None,
     offline: Offline = False,
 ) -> None:
     """Fetch and build model files now instead of when a run first needs them. The same bytes every time.
 
-    Example: weigh models build efficientnet-lite0 --format tflite
+    Examples: weigh models build efficientnet-lite0 --precision int8
+
+    weigh models build model.onnx --precision int8 --calibration pictures --workload efficientnet-lite0
     """
     from harness.errors import ModelError, NotDone, UsageError
     from harness.models.catalog import FORMATS, PRECISIONS
@@ -84,6 +103,12 @@ def build_models(
     for what, value, allowed in (("format", model_format, FORMATS), ("precision", precision, PRECISIONS)):
         if value is not None and value not in allowed:
             raise UsageError(f"There is no {what} {value!r}.", f"Allowed: {', '.join(allowed)}.")
+    if names and any(Path(name).suffix.lower() == ".onnx" for name in names):
+        _build_own(names, model_format, precision, calibration, workload, output)
+        return
+    for option, given in (("--calibration", calibration), ("--workload", workload), ("--output", output)):
+        if given is not None:
+            raise UsageError(f"{option} is for an ONNX file of your own.", "Leave it out for models of the catalogue.")
     store = _store(offline)
     wanted = [
         status
@@ -103,19 +128,58 @@ def build_models(
             failed += 1
             typer.echo(f"{status.model} {status.format} {status.precision}: {error}", err=True)
             continue
-        artifact = file.artifact
-        typer.echo(
-            f"{status.model} {status.format} {status.precision}: {artifact.bytes / 1e6:.1f} MB, "
-            f"sha256 {artifact.sha256}, {file.path}"
-        )
+        _say_built(status.model, file)
     if failed:
         raise NotDone(f"{failed} of {len(wanted)} model files could not be built.", "The reasons stand above.")
 
 
+def _build_own(
+    names: list[str],
+    model_format: str | None,
+    precision: str | None,
+    calibration: Path | None,
+    workload: str | None,
+    output: Path | None,
+) -> None:
+    """Build an ONNX file of the user's in a lower precision."""
+    from harness.errors import UsageError
+    from harness.models.file_precision import file_precision
+    from harness.models.own_quantisation import quantise_own
+    from harness.models.user_model import UserModel
+
+    if len(names) != 1 or model_format not in (None, "onnx") or precision is None:
+        raise UsageError(
+            "Of your own models, one ONNX file at a time is built, as ONNX, in a precision that you name.",
+            "For example: weigh models build model.onnx --precision fp16. `weigh run` converts to other formats by itself.",
+        )
+    path = Path(names[0])
+    if not path.is_file():
+        raise UsageError(f"There is no model file {path}.", "Correct the path.")
+    own = UserModel(path.absolute(), "onnx", precision=file_precision(path, "onnx") or "fp32")
+    file = quantise_own(_store(offline=True), own, precision, calibration, workload)
+    if output is not None:
+        import shutil
+
+        try:
+            shutil.copyfile(file.path, output)
+        except OSError as error:
+            raise UsageError(f"{output} cannot be written: {error.strerror}.", "Name another file.") from error
+    _say_built(path.name, file)
+
+
+def _say_built(name: str, file: ModelFile) -> None:
+    artifact = file.artifact
+    by = "" if artifact.calibration is None else f", calibrated by {artifact.calibration}"
+    typer.echo(
+        f"{name} {artifact.format} {artifact.precision}: {artifact.bytes / 1e6:.1f} MB{by}, "
+        f"sha256 {artifact.sha256}, {file.path}"
+    )
+
+
 def model_path(
     name: Annotated[str, typer.Argument(help="A model by name.")],
-    model_format: Annotated[str, typer.Argument(metavar="FORMAT", help="onnx, tflite or coreml.")],
-    precision: Annotated[str, typer.Option(help="fp32, fp16 or int8.")] = "fp32",
+    model_format: Annotated[str, typer.Argument(metavar="FORMAT", help="onnx, openvino, tflite or coreml.")],
+    precision: Annotated[str, typer.Option(help="fp32, fp16, int8, int8-float-ends or int4.")] = "fp32",
     batch: Annotated[int, typer.Option(help="The batch of formats that are made for one.", min=1)] = 1,
     offline: Offline = False,
 ) -> None:
@@ -167,9 +231,7 @@ def _print_table(rows: list[FormatStatus], root: Path) -> None:
         for row in group:
             size = "not built" if row.bytes is None else f"{row.bytes / 1e6:.1f} MB"
             held = "in cache" if row.cached else (row.reason or "not in cache")
-            line = (
-                f"  {row.format:<7}{row.precision:<6}{size:>10}  {(row.sha256 or '-')[:12]:<14}{held:<14}{_origin(row)}"
-            )
+            line = f"  {row.format:<10}{row.precision:<17}{size:>9}  {(row.sha256 or '-')[:12]:<14}{held:<14}{_origin(row)}"
             console.print(Text(line))
     console.print(Text(f"Cache: {root}. Full hashes: weigh models list --json", style="dim"))
 
@@ -182,4 +244,7 @@ def _origin(row: FormatStatus) -> str:
     if text.startswith(tuple(f"{scheme}:" for scheme in SCHEMES)):
         source = parse_source(text)
         text = f"{source.name} of {source.scheme}:{source.location}" if source.members else text
-    return text if row.origin == "shipped" else f"built from {text}"
+    if row.origin == "shipped":
+        return text
+    by = "" if row.calibration is None else f", calibrated by {row.calibration} ({row.calibration_samples} samples)"
+    return f"built from {text}{by}"

@@ -59,6 +59,7 @@ class ConsoleProgress:
         from rich.console import Console
 
         self._console = Console(stderr=True)
+        self._bars: Any = None  # what is shown now; a step inside a step is one more line of it
 
     @contextmanager
     def step(self, what: str, total: int | None, unit: str = "bytes") -> Iterator[Step]:
@@ -67,15 +68,44 @@ class ConsoleProgress:
         if not self._console.is_terminal:
             yield _SilentStep()
             return
-        from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bars
-
-        count = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
-        columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn())
-        with Bars(*columns, console=self._console, transient=True) as bars:
-            yield _BarStep(bars, bars.add_task(escape(what), total=total))
+        if self._bars is not None:
+            task = self._bars.add_task(escape(what), total=total, unit=unit)
+            try:
+                yield _BarStep(self._bars, task)
+            finally:
+                self._bars.remove_task(task)
+            return
+        with _bars(self._console) as bars:
+            self._bars = bars
+            try:
+                yield _BarStep(bars, bars.add_task(escape(what), total=total, unit=unit))
+            finally:
+                self._bars = None
 
     def note(self, text: str) -> None:
         from rich.markup import escape
 
-        self._console.print(escape(text), soft_wrap=True)
+        console = self._console if self._bars is None else self._bars.console
+        console.print(escape(text), soft_wrap=True)
+
+
+def _bars(console: Any) -> Any:
+    """Return rich's bars, counting each step in its own unit."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        ProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.progress import Progress as Bars
+
+    class CountColumn(ProgressColumn):
+        bytes, others = DownloadColumn(), MofNCompleteColumn()
+
+        def render(self, task: Any) -> Any:
+            return (self.bytes if task.fields["unit"] == "bytes" else self.others).render(task)
+
+    columns = (TextColumn("{task.description}"), BarColumn(), CountColumn(), TimeElapsedColumn())
+    return Bars(*columns, console=console, transient=True)

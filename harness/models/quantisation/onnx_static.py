@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.artifacts import ModelFile
+from harness.artifacts import ModelFile, Port
+from harness.canonical import digest_of, sha256_hex
 from harness.errors import ModelError
 from harness.models.converted import Built
 from harness.models.progress import Progress
@@ -31,6 +32,8 @@ from harness.models.quantisation.contract import Array, Calibration, Inputs, Set
 from harness.models.quantisation.onnx_graph_preparation import end_layers, prepared, refused, serialised, silenced
 
 CALIBRATIONS = ("minmax", "percentile", "entropy")
+_known: dict[str, Any] = {}  # ranges found by this process: int8 with and without float ends needs the same
+
 CHUNK = 16  # samples between two looks of the range finder: minima and maxima are small
 MANTISSA_BITS = 11
 
@@ -69,7 +72,10 @@ def _quantised(
     ready, result, ranges = folder / "float.onnx", folder / "int8.onnx", folder / "ranges.json"
     onnx.save(model, str(ready))
     with silenced():
-        found = _ranges(ready, source, calibration, operators, settings, method, folder, progress)
+        key = digest_of([sha256_hex(ready.read_bytes()), calibration.identity, operators, method, _percentile(settings)])
+        if key not in _known:
+            _known[key] = _ranges(ready, source, calibration, operators, settings, method, folder, progress)
+        found = _known[key]
         save_tensors_data(found, ranges)
         quantize_static(
             str(ready),
@@ -151,7 +157,12 @@ def rounded_outward(values: Array, down: bool) -> Array:
 
 def _feeds(rows: Iterable[Inputs], source: ModelFile) -> Iterator[Mapping[str, Array]]:
     for row in rows:
-        yield {port.tensor: np.ascontiguousarray(row[port.role], dtype=port.dtype) for port in source.inputs}
+        yield {port.tensor: _as_the_file(row[port.role], port) for port in source.inputs}
+
+
+def _as_the_file(array: Array, port: Port) -> Array:
+    laid_out = np.moveaxis(array, 1, -1) if port.layout == "nhwc" else array
+    return np.ascontiguousarray(laid_out, dtype=port.dtype)
 
 
 class _Reader:
