@@ -123,6 +123,8 @@ class CaseBuilder:
         """Return why the case gets no energy trial; None where it does."""
         if intent.scenario not in ENERGY_SCENARIOS:
             return f"Not measured: a window of {intent.scenario} is no steady load whose energy could be told."
+        if not intent.group.energy:
+            return "Not measured: the suite does not ask for the energy of this case."
         if not intent.workload.energy:
             return "Not measured: this workload's data are not natural, so its power is not comparable."
         status = meter_of(case.compute_unit, intent.device_index, self._meters)

@@ -59,6 +59,7 @@ class Group:
     min_queries: int = 100
     max_queries: int = 1_000_000
     limit_s: float = 60.0
+    energy: bool = True  # one more trial, where the machine has a meter
     trials: int = 1
     max_trials: int | None = None  # None: as many as `trials`, a fixed number
     half_width: float = DEFAULT_HALF_WIDTH

@@ -38,7 +38,7 @@ SUITE_KEYS = (
 GROUP_KEYS = (
     "scenario", "workloads", "targets", "precisions", "artifact_precisions", "artifact_precision", "batches", "threads",
     "slots", *dict.fromkeys(name for keys in PARAMETERS.values() for name in keys), "warmup_s", "min_queries",
-    "max_queries", "limit_s", "trials", "max_trials", "half_width", "looks",
+    "max_queries", "limit_s", "energy", "trials", "max_trials", "half_width", "looks",
 )  # fmt: skip
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "int8", RUNTIME_DEFAULT)
 ARTIFACT_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int8-float-ends", "int4")
@@ -169,6 +169,7 @@ def _group(
         min_queries=queries("min_queries", 100, 1_000_000),
         max_queries=queries("max_queries", 1_000_000, 10_000_000),
         limit_s=seconds("limit_s", max(60.0, duration_s) if scenario == "sustained" else 60.0, 0.01, 86_400),
+        energy=truth(document, (*key, "energy"), table.get("energy", True)),
     )
     return _sampled(document, key, table, group, sampled)
 
