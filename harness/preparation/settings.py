@@ -22,9 +22,15 @@ BOOST = f"{CPUFREQ}/boost"
 ALLOWED = re.compile(
     r"sys/devices/system/cpu/cpufreq/policy\d{1,5}/(scaling_governor|energy_performance_preference)"
     r"|sys/devices/system/cpu/cpufreq/boost|sys/devices/system/cpu/intel_pstate/no_turbo"
-    r"|proc/sys/kernel/(nmi_watchdog|numa_balancing)"
+    r"|proc/sys/kernel/(nmi_watchdog|numa_balancing|sched_autogroup_enabled)"
 )
 VALUE = re.compile(r"[a-z0-9_]{1,40}")
+# Switched off. With automatic groups each session has its own share, and priorities count inside a session only (sched(7)).
+KERNEL_SWITCHES = {
+    "nmi_watchdog": "NMI watchdog",
+    "numa_balancing": "NUMA balancing",
+    "sched_autogroup_enabled": "automatic groups of the scheduler",
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ def wanted(root: Path, turbo_off: bool) -> tuple[list[Setting], dict[str, str]]:
             found.append(Setting("turbo", BOOST, "0"))
         else:
             refused["turbo"] = "this system has no switch for it"
-    for name, what in (("nmi_watchdog", "NMI watchdog"), ("numa_balancing", "NUMA balancing")):
+    for name, what in KERNEL_SWITCHES.items():
         if (root / f"proc/sys/kernel/{name}").exists():
             found.append(Setting(what, f"proc/sys/kernel/{name}", "0"))
     return found, refused

@@ -14,6 +14,7 @@ FILES = {
     "sys/devices/system/cpu/intel_pstate/no_turbo": "0",
     "proc/sys/kernel/nmi_watchdog": "1",
     "proc/sys/kernel/numa_balancing": "0",
+    "proc/sys/kernel/sched_autogroup_enabled": "1",
     "proc/sys/kernel/random/boot_id": "boot-one",
     "etc/machine-id": "machine-one",
 }

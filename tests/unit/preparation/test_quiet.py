@@ -91,7 +91,7 @@ def test_the_journal_is_on_disk_before_the_change(machine: Path, state: Path, mo
     monkeypatch.setattr("harness.preparation.preparing.write", write)
     with quiet(True, state, root=machine):
         pass
-    assert len(seen) == 5
+    assert len(seen) == 6
 
 
 def test_what_is_refused_is_named_and_never_fatal(machine: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_repair_leaves_a_living_preparation_alone(machine: Path, state: Path) ->
         inside = settings_of(machine)
         assert repair(state, machine) == ()
         assert settings_of(machine) == inside
-        assert len(pending(state)) == 5
+        assert len(pending(state)) == 6
 
 
 @pytest.mark.parametrize(
