@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.judgement.steady_state import find_steady_state
+from harness.judgement.steady_state import SteadyState, find_steady_state, steadiness_flags
 
 
 def latencies(count: int, seed: int) -> np.ndarray:
@@ -83,3 +83,40 @@ def test_it_does_not_depend_on_the_unit_and_never_discards_more_than_half(values
 
 def test_equal_samples_are_steady_from_the_start() -> None:
     assert find_steady_state(np.full(300, 5)).start == 0
+
+
+def judged(start: int | None, count: int = 1000) -> SteadyState:
+    return SteadyState(start, count, None if start is not None else "no steady state: it rises")
+
+
+def test_flags_take_half_of_the_trials_because_chance_makes_a_few() -> None:
+    steady = judged(0)
+    assert steadiness_flags([judged(200), steady, steady]) == ()  # one of three
+    (slow,) = steadiness_flags([judged(200), judged(300), steady, steady])
+    assert slow.code == "slow_start"
+    assert slow.message == ("2 of 4 trials started slowly: about 30% of their samples were left out, more than 10%.")
+    assert steadiness_flags([judged(100)] * 2) == ()  # a tenth is not more than a tenth
+    (lost,) = steadiness_flags([judged(None), steady])
+    assert (
+        lost.code == "not_steady" and "1 of 2 trials found no steady state: no steady state: it rises." in lost.message
+    )
+
+
+def test_too_few_samples_speak_neither_for_nor_against() -> None:
+    few = find_steady_state([1.0] * 199)
+    assert (few.start, few.judged) == (None, False)
+    assert steadiness_flags([few, few]) == ()
+    (flag,) = steadiness_flags([few, judged(None)])  # one of the one that could be judged
+    assert flag.code == "not_steady"
+
+
+def test_steady_trials_seldom_raise_a_flag_together() -> None:
+    # Eight trials of 400 samples with a memory of ten, two hundred times over.
+    rng = np.random.default_rng(5)
+    raised = 0
+    for _ in range(200):
+        noise = rng.normal(0, np.sqrt(1 - 0.81), (8, 400))
+        for index in range(1, 400):
+            noise[:, index] += 0.9 * noise[:, index - 1]
+        raised += bool(steadiness_flags([find_steady_state(trial) for trial in np.exp(0.3 * noise)]))
+    assert raised / 200 <= 0.01
