@@ -10,6 +10,7 @@ it, so the recorded cost is also taken there: the null session is timed right af
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def main(rounds: int = ROUNDS) -> None:
     _other_scenarios()
     _shares(recorded.ours, compare(against_bare, "wall").ours)
     for name, fast in (("LoadGen", False), ("LoadGen fast", True)):
-        found = interleave(rounds, ours, lambda fast=fast: peer(fast))  # type: ignore[misc]
+        found = interleave(rounds, ours, partial(peer, fast))
         print(header(name) if not fast else f"  its {name.split()[1]} binding (ConstructFastSUT):")
         print(line("recorded p50", "us", compare(found, "p50"), GOAL))
         print(line("wall per query", "us", compare(found, "wall")))

@@ -111,5 +111,6 @@ def _adapter() -> Any:
 
     for kind in vars(records).values():
         if isinstance(kind, type) and hasattr(kind, "__dataclass_fields__"):
+            # mypy is told off: a dataclass does not declare the attribute that pydantic looks for.
             kind.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[attr-defined]
     return TypeAdapter(Run)

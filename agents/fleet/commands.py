@@ -206,10 +206,8 @@ def status(
 ) -> None:
     """Show the newest dispatched runs, after asking the devices about those that are under way."""
     from agents.fleet import fleet_run
-    from agents.fleet.inventory import fleet_file, read_fleet
 
-    path = fleet_file(fleet)
-    devices = read_fleet(path).chosen(names or [])
+    path, devices = _devices(fleet, names)
     desk = fleet_run.open_desk(_store_address(store), path)
     rows = [_entry_row(entry) for entry in fleet_run.statuses(desk, devices, look=not no_look, limit=limit)]
     if as_json:
@@ -231,11 +229,9 @@ def fetch(
 ) -> None:
     """Bring finished runs home and store them. Safe at any time: a run is stored once, what still runs is left alone."""
     from agents.fleet import fleet_run
-    from agents.fleet.inventory import fleet_file, read_fleet
     from agents.fleet.run_display import display
 
-    path = fleet_file(fleet)
-    devices = read_fleet(path).chosen(names or [])
+    path, devices = _devices(fleet, names)
     with display([device.name for device in devices]) as shown:
         desk = fleet_run.open_desk(_store_address(store), path, shown.say_entry, keep_remote=keep)
         outcomes, pressed = fleet_run.fetch_all(desk, devices)
@@ -262,6 +258,14 @@ def unlock(
         typer.echo(f"{name} is free: {found}.")
     else:
         typer.echo(f"{name} is free: the run {entry.run_id} is {entry.state} ({found}).")
+
+
+def _devices(fleet: Path | None, names: list[str] | None) -> tuple[Path, Any]:
+    """The fleet file and the devices that were named; all of them without a name. Raises UsageError."""
+    from agents.fleet.inventory import fleet_file, read_fleet
+
+    path = fleet_file(fleet)
+    return path, read_fleet(path).chosen(names or [])
 
 
 def _confirm_key(device: Any) -> bool:

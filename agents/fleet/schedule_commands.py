@@ -51,12 +51,13 @@ def install(
     What a machine missed while it was off is made up for by systemd and launchd, not by cron.
     """
     from agents.fleet import schedule_install as installing
-    from agents.fleet.schedule_calendar import read_calendar
+    from agents.fleet.schedule_calendar import Every, read_calendar
     from agents.fleet.schedule_units import Repeated
     from harness.errors import UsageError
     from harness.folders import default_store
 
-    chosen = [every for every, given in (("monthly", monthly), ("weekly", weekly), ("daily", daily)) if given]
+    offered: tuple[tuple[Every, bool], ...] = (("monthly", monthly), ("weekly", weekly), ("daily", daily))
+    chosen = [every for every, given in offered if given]
     if len(chosen) + (calendar is not None) > 1:
         raise UsageError("One schedule has one calendar.", "Give one of --monthly, --weekly, --daily, --calendar.")
     address = _absolute(store or default_store())
@@ -65,7 +66,7 @@ def install(
     repeated = Repeated(
         name=_name(name or title),
         commands=_commands(word, on or [], everywhere, check=not no_check and not address.startswith("http")),
-        calendar=read_calendar(chosen[0] if chosen else "monthly", at, calendar),  # type: ignore[arg-type]
+        calendar=read_calendar(chosen[0] if chosen else "monthly", at, calendar),
         environment=installing.environment_for(address),
         secrets=installing.secrets_file(),
     )

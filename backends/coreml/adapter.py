@@ -220,6 +220,7 @@ def write_probe(ct: Any, package: Path) -> None:
     """Write y = x + x, float32[1,2], as an .mlpackage. Works on every system."""
     from coremltools.converters.mil import Builder as mb  # noqa: N813, coremltools' own habit
 
+    # mypy is told off: coremltools has no type hints.
     @mb.program(input_specs=[mb.TensorSpec(shape=(1, 2))], opset_version=ct.target.macOS13)  # type: ignore[untyped-decorator]
     def addition(x: Any) -> Any:
         return mb.add(x=x, y=x, name="y")

@@ -135,7 +135,7 @@ def import_runtime() -> Any:
     """Import openvino with its telemetry kept out. Raises RuntimeMissing."""
     # Reading a model sends statistics and leaves files in the home folder unless this package is absent.
     if "openvino_telemetry" not in sys.modules:
-        sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
+        sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # None makes an import fail
     try:
         import openvino as ov
     except Exception as error:  # a missing native library raises more than ImportError

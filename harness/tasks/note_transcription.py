@@ -60,4 +60,5 @@ def sounding_runs(active: npt.NDArray[np.bool_], minimum_frames: int) -> list[li
     keys, first = np.nonzero(steps == 1)
     end = np.nonzero(steps == -1)[1]  # row-major order pairs each start with its own end
     kept = end - first >= minimum_frames
-    return np.stack([keys, first, end], axis=1)[kept].tolist()  # type: ignore[no-any-return]
+    found: list[list[int]] = np.stack([keys, first, end], axis=1)[kept].tolist()
+    return found

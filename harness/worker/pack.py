@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import IO
 
 from harness.errors import WeighbridgeError
 
@@ -74,8 +75,8 @@ def _modules() -> dict[str, bytes]:
     return found
 
 
-def _write(file: object, modules: dict[str, bytes]) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
+def _write(file: IO[bytes], modules: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, source in sorted(modules.items()):
             archive.writestr(zipfile.ZipInfo(name, EPOCH), source)
             if name != "__main__.py":  # runpy wants the source of the main module
