@@ -58,9 +58,15 @@ class CaseSources:
             self.store.prefetch(dict.fromkeys(wanted))
 
     def model_format(self, intent: Intent, formats: Sequence[str]) -> str | None:
-        """Return the first of the backend's formats in which there is a file of the precision; None where there is none."""
-        statuses = self.store.formats(intent.workload.model)
-        there = {item.format for item in statuses if item.precision == intent.artifact_precision}
+        """Return the first of the backend's formats in which there is a file of the precision; None where there is none.
+
+        In lower precision the format of the runtime's own maker goes first, where it can be had here: OpenVINO reads ONNX
+        too, but its users quantise with NNCF, for its kernels.
+        """
+        statuses = [s for s in self.store.formats(intent.workload.model) if s.precision == intent.artifact_precision]
+        there = {item.format for item in statuses}
+        if intent.artifact_precision != "fp32" and any(s.format == intent.backend and not s.reason for s in statuses):
+            formats = (intent.backend, *formats)
         return next((name for name in formats if name in there), None)
 
     def model(self, workload: Workload, model_format: str, precision: str, batch: int) -> ModelFile | ModelError:
