@@ -15,7 +15,7 @@ from dashboard.wording import number, significant
 from harness.judgement.comparison import scenario_title
 from harness.judgement.figures import source_name
 from harness.judgement.systems import hardware_name, route_name
-from harness.judgement.verdict import gate_of
+from harness.judgement.verdict import barred_words
 
 if TYPE_CHECKING:
     import altair as alt
@@ -31,7 +31,7 @@ def latency_chart(rows: Sequence[ResultRow], marks: Mapping[str, Marker]) -> alt
     import altair as alt
 
     timed = sorted(
-        (row for row in rows if row.p50_ms is not None), key=lambda row: (gate_of(row) == "failed", row.p50_ms or 0)
+        (row for row in rows if row.p50_ms is not None), key=lambda row: (bool(barred_words(row)), row.p50_ms or 0)
     )[:CHART_ROWS]
     if not timed:
         return None
@@ -148,7 +148,7 @@ def _unique_labels(rows: Sequence[ResultRow]) -> list[str]:
     for row in rows:
         scenario = "" if row.scenario == "single_stream" else f", {scenario_title(row.scenario).lower()}"
         batch = f", batch {row.batch}" if (row.batch or 1) > 1 else ""
-        gate = ", failed the gate" if gate_of(row) == "failed" else ""
+        gate = f", {barred_words(row)}" if barred_words(row) else ""
         precision = "" if (row.effective_precision or "fp32") == "fp32" else f", {row.effective_precision}"
         what = f"{route_name(row)}: {row.workload_title or row.workload}{precision}{scenario}{batch}{gate}"
         names.append(f"{hardware_name(row)}{BREAK}{what}")

@@ -121,7 +121,7 @@ def _absolute_point(entry: Entry, label: str) -> dict[str, object]:
         "low": spread.low if sure else None,
         "sure_high": spread.high if sure else None,
         "sure": bounds(spread) or "none",
-        "failed": entry.failed_gate,
+        "failed": bool(entry.barred),
         "text": number(figure.value),
         "p90": number(p90.value, "not given") if p90 is not None else "",
     }
@@ -133,7 +133,7 @@ def _entry_labels(entries: Sequence[Entry]) -> list[str]:
     def label(entry: Entry) -> str:
         system = entry.system
         rest = system.label.removeprefix(f"{system.hardware}, ")
-        more = "".join(f", {text}" for text in (entry.variant, "failed the gate" if entry.failed_gate else "") if text)
+        more = "".join(f", {text}" for text in (entry.variant, entry.barred) if text)
         return f"{system.hardware}{BREAK}{rest}{more}" if rest != system.label else f"{system.label}{more}"
 
     return draw.numbered(label(entry) for entry in entries)

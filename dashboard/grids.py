@@ -186,9 +186,9 @@ def _headline_ratio(entry: Entry) -> str:
 
 
 def _name(entry: Entry, baseline: System) -> str:
-    failed = ", failed the accuracy gate" if entry.failed_gate else ""
+    barred = f", {entry.barred}" if entry.barred else ""
     variant = f", {entry.variant}" if entry.variant else ""
-    return entry.system.label + variant + (" (baseline)" if entry.system == baseline else "") + failed
+    return entry.system.label + variant + (" (baseline)" if entry.system == baseline else "") + barred
 
 
 def _how(entry: Entry) -> str:

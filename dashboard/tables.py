@@ -16,7 +16,7 @@ from harness.judgement.figures import batch_of, headline_metric, source_name, sp
 from harness.judgement.flags import kind_of
 from harness.judgement.systems import hardware_name, route_name
 from harness.judgement.trust import trust_of_row
-from harness.judgement.verdict import gate_of
+from harness.judgement.verdict import barred_words, gate_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,8 +112,8 @@ def scenario_words(row: ResultRow) -> str:
 
 
 def status_words(row: ResultRow) -> str:
-    """The status; what failed its accuracy gate is no plain success."""
-    return "ok, failed the gate" if row.status == "ok" and gate_of(row) == "failed" else row.status
+    """The status; what failed its accuracy gate, or can win nothing for another reason, is no plain success."""
+    return f"{row.status}, {barred_words(row)}" if barred_words(row) else row.status
 
 
 def asked_precision(row: ResultRow) -> str:

@@ -13,7 +13,7 @@ from dashboard.frame import empty, show
 from dashboard.tables import SURE, results_csv, results_table
 from db.queries import Facets, Filter, ResultRow
 from harness.judgement.comparison import scenario_title
-from harness.judgement.verdict import gate_of
+from harness.judgement.verdict import barred_words
 
 FIRST_COMMANDS = ("weigh run quick", "weigh import reference")
 
@@ -102,7 +102,7 @@ def _counts(rows: Sequence[Any], found: int, everything: int) -> None:
 
 def _results_first(rows: Sequence[ResultRow]) -> list[ResultRow]:
     """What could not run stands below what did, and what failed its accuracy gate between; else as the store gives them."""
-    return sorted(rows, key=lambda row: (row.status != "ok", gate_of(row) == "failed"))
+    return sorted(rows, key=lambda row: (row.status != "ok", bool(barred_words(row))))
 
 
 def _columns() -> dict[str, Any]:

@@ -25,7 +25,7 @@ from harness.judgement.figures import (
 from harness.judgement.flags import TRIALS_DISAGREE
 from harness.judgement.side_by_side import SideBySide, metrics_of, side_by_side
 from harness.judgement.systems import System, grouped, systems_of
-from harness.judgement.verdict import PARAMETERS, gate_of
+from harness.judgement.verdict import PARAMETERS, barred, barred_words
 
 CAUTIONS = (TRIALS_DISAGREE,)  # flags that a comparison must not hide
 Chosen = tuple[ComparableRow, "str | None"]  # a row, and the note that belongs to it
@@ -53,9 +53,9 @@ class Entry:
         return next((item for item in self.beside if item.metric == metric), None)
 
     @property
-    def failed_gate(self) -> bool:
-        """Whether it lost more accuracy than its workload allows: then it can win nothing."""
-        return self.row is not None and gate_of(self.row) == "failed"
+    def barred(self) -> str:
+        """In words why it can win nothing, most of all a failed accuracy gate; empty where it can."""
+        return "" if self.row is None or self.gap is not None else barred_words(self.row)
 
     def figure(self, metric: str) -> Figure | None:
         """The figure of that name, None where there is none (a gap, or nothing declared)."""
@@ -141,7 +141,11 @@ def _entries(system: System, scenario: str, newest: Sequence[Chosen], base: Sequ
         against = _counterpart(row, base)
         differences = differences_of(row, against) if against is not None else ()
         cautions = [message for code, message in row.flags if code in CAUTIONS]
-        said = " ".join([*([note] if note else []), *cautions]) or None
+        excluded = barred(row)
+        said = (
+            " ".join([*([note] if note else []), *cautions, *([f"{excluded} It can win nothing."] if excluded else [])])
+            or None
+        )
         beside = _beside(row, against) if against is not None else ()
         variant = _variant(row, [other for other, _ in newest])
         figures = figures_of(row, against)
@@ -223,14 +227,14 @@ def _newest(rows: Sequence[ComparableRow]) -> list[Chosen]:
 
 
 def _by_headline(entries: Sequence[Entry], baseline: System) -> list[Entry]:
-    """The baseline's further batches first, then by the scenario's own figure; then what failed its gate; gaps last."""
+    """The baseline's further rows first, then by the scenario's own figure; then what can win nothing; gaps last."""
 
     def rank(entry: Entry) -> tuple[bool, bool, bool, float, str]:
         figure, other = entry.headline, entry.system.id != baseline.id
         if figure is None or figure.value is None:
             return (other, True, True, 0.0, entry.system.label)
         value = figure.value if figure.better == "lower" else -figure.value
-        return (other, False, entry.failed_gate, value, entry.system.label)
+        return (other, False, bool(entry.barred), value, entry.system.label)
 
     return sorted(entries, key=rank)
 

@@ -20,6 +20,7 @@ Kind = Literal["interval", "range", "within_one", "none"]
 _OVER_TRIALS = re.compile(r"interval of the median over (\d+) trials")
 _RANGE = re.compile(r"range of (\d+) trials")
 _WITHIN = re.compile(r"interval within one trial")
+_ONE = re.compile(r"\bone trial\b")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def spread_of(quantile: Mapping[str, Any] | None, value: float | None = None) ->
     point = document.get("value", value)
     low, high, method = document.get("low"), document.get("high"), str(document.get("method") or "")
     if point is None or low is None or high is None:
-        return Spread(value if point is None else float(point), None, None, "none")
+        kind: Kind = "within_one" if point is not None and _ONE.search(method) else "none"
+        return Spread(value if point is None else float(point), None, None, kind, 1 if kind == "within_one" else None)
     point, low, high = float(point), float(low), float(high)
     over, ranged = _OVER_TRIALS.search(method), _RANGE.search(method)
     if over is not None:

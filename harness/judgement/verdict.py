@@ -15,13 +15,14 @@ Verdicts are made when they are read and never stored, so that better rules hold
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from harness.judgement import flags
 from harness.judgement.comparable import ComparableRow
 from harness.judgement.figures import batch_of, runtime_of, value_of, weights_of
 from harness.judgement.systems import hardware_name
 from harness.judgement.validity import CHOOSING_TARGETS, NO_PROMISE
+from harness.records import Accuracy, Gate
 
 Kind = Literal["like_for_like", "tuned", "with_caveats", "not_comparable"]
 Names = tuple[str, str]
@@ -68,6 +69,22 @@ class Verdict:
     def reasons(self) -> tuple[str, ...]:
         """All of them, what weighs most first."""
         return (*self.contract, *self.caveats, *self.implementation)
+
+
+def barred(row: ComparableRow) -> str | None:
+    """Why it may not stand in front of others in any ranking; None where it may (`accuracy_gate.may_win`)."""
+    from harness.judgement.accuracy_gate import may_win  # numpy, which a command must not load to say --help
+
+    accuracy = Accuracy(row.accuracy_metric or "", row.accuracy_value, gate=cast(Gate | None, gate_of(row)))
+    allowed, reason = may_win(accuracy, None, [code for code, _ in row.flags])
+    return None if allowed else reason
+
+
+def barred_words(row: ComparableRow) -> str:
+    """The same in a few words for a label; empty where it may win."""
+    if row.status != "ok":
+        return ""
+    return "failed the accuracy gate" if gate_of(row) == "failed" else "cannot win" if barred(row) else ""
 
 
 def judge_pair(a: ComparableRow, b: ComparableRow, metric: str, names: Names = ("A", "B")) -> Verdict:

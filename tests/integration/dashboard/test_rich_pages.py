@@ -85,7 +85,7 @@ def test_results_show_trust_gate_interval_precisions_and_placement(open_page: Op
     auto = row(Backend_and_target="openvino auto (ran on CPU)")
     assert auto["Status"] == "ok"
     broken = row(Precision_ran="int4")
-    assert (broken["Status"], broken["Gate"], broken["Trust"]) == ("ok, failed the gate", "failed", "F")
+    assert (broken["Status"], broken["Gate"], broken["Trust"]) == ("ok, failed the accuracy gate", "failed", "F")
     assert table.iloc[-1]["Gate"] == "failed"  # the fastest of all stands last
 
 
