@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.conditions.looks import Values
+from harness.environment.power import PI_COMMANDS
 from harness.environment.reading import Command, run_command, text
 
 PI_SIGNS = {0: "under_voltage", 1: "frequency_capped", 2: "throttled", 3: "soft_temperature_limit"}
 PI_STICKY = 16  # the same four, "since the board started"
-PI_COMMANDS = ("/usr/bin/vcgencmd", "/opt/vc/bin/vcgencmd")
 PI_FILES = (
     "sys/devices/platform/soc/soc:firmware/get_throttled",
     "sys/devices/platform/soc@107c000000/soc:firmware/get_throttled",

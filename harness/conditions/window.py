@@ -10,7 +10,9 @@ from typing import Any
 from harness.conditions.looks import Look
 
 SERIES_POINTS = 300
-SPREAD_LOOKS = 10  # from so many on, the lowest and highest twentieth are left out of a level's low and high
+SPREAD_LOOKS = (
+    10  # from so many on, the lowest and highest twentieth, one at least, are left out of a level's low and high
+)
 
 
 def conditions_of(
@@ -139,7 +141,7 @@ def _levels(around: Sequence[Look], limit_c: float | None) -> dict[str, Any]:
         if not seen:
             continue
         ordered = sorted(seen)
-        cut = len(ordered) // 20 if len(ordered) >= SPREAD_LOOKS else 0
+        cut = max(1, len(ordered) // 20) if len(ordered) >= SPREAD_LOOKS else 0
         found[name] = {
             "first": seen[0],
             "last": seen[-1],

@@ -10,7 +10,7 @@ import gzip
 import re
 from typing import Any
 
-from harness.environment.reading import System, text, without_nothing
+from harness.environment.reading import System, without_nothing
 
 # Of admin-guide/kernel-parameters.rst: what changes how fast or how evenly programs run. A dot ends a module's name.
 TELLING_OPTIONS = frozenset((
@@ -117,8 +117,3 @@ def _built_with(system: System) -> dict[str, str]:
     wanted = ("HZ", "PREEMPT", "PREEMPT_NONE", "PREEMPT_VOLUNTARY", "PREEMPT_LAZY", "PREEMPT_RT", "PREEMPT_DYNAMIC")
     tick = ("NO_HZ_IDLE", "NO_HZ_FULL")
     return {name.lower(): settings[name] for name in (*wanted, *tick) if name in settings}
-
-
-def modules_loaded(system: System) -> set[str]:
-    """Names of the kernel modules that are loaded."""
-    return {line.split()[0] for line in text(system.path("proc/modules")).splitlines() if line}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import Any
 
 from harness.environment.memory import modules
@@ -52,18 +51,6 @@ def steal_share(system: System) -> float | None:
     ticks = [int(value) for value in fields[0].split()[1:] if value.isdigit()] if fields else []
     total = sum(ticks[:8])
     return round(ticks[7] / total, 5) if len(ticks) > 7 and total else None
-
-
-def steal_now(seconds: float = 1.0) -> float | None:
-    """The same over the next second, for `weigh doctor`."""
-    system = System.here()
-    before = system.text("proc/stat").splitlines()[:1]
-    time.sleep(seconds)
-    after = system.text("proc/stat").splitlines()[:1]
-    if not before or not after:
-        return None
-    grown = [int(b) - int(a) for a, b in zip(before[0].split()[1:9], after[0].split()[1:9], strict=True)]
-    return grown[7] / sum(grown) if len(grown) == 8 and sum(grown) > 0 else None
 
 
 def _battery_percent(system: System) -> int | None:

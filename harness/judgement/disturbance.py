@@ -137,21 +137,22 @@ def _clock(known: Sequence[Mapping[str, Any]]) -> Flag | None:
 
 
 def _frequency(known: Sequence[Mapping[str, Any]]) -> Flag | None:
-    levels = [level for one in known if (level := _of(one, "frequency_mhz"))]
-    hit = [level for level in levels if level["high"] > 0 and 1 - level["low"] / level["high"] >= FREQUENCY_SPREAD]
-    if hit:
-        worst = min(hit, key=lambda level: float(level["low"]) / float(level["high"]))
-        return Flag(
-            flags.FREQUENCY_CHANGED,
-            f"The processor's frequency lay between {worst['low']:.0f} and {worst['high']:.0f} MHz inside a window, "
-            f"in {_trials(hit, known)}.",
-        )
-    medians = [float(level["median"]) for level in levels]
-    if len(medians) > 1 and 1 - min(medians) / max(medians) >= FREQUENCY_BETWEEN_TRIALS:
-        return Flag(
-            flags.FREQUENCY_CHANGED,
-            f"The processor's frequency differed between trials: from {min(medians):.0f} to {max(medians):.0f} MHz.",
-        )
+    for name, what in (("frequency_mhz", "The processor's frequency"), ("gpu_clock_mhz", "The GPU's clock")):
+        levels = [level for one in known if (level := _of(one, name))]
+        hit = [level for level in levels if level["high"] > 0 and 1 - level["low"] / level["high"] >= FREQUENCY_SPREAD]
+        if hit:
+            worst = min(hit, key=lambda level: float(level["low"]) / float(level["high"]))
+            return Flag(
+                flags.FREQUENCY_CHANGED,
+                f"{what} lay between {worst['low']:.0f} and {worst['high']:.0f} MHz inside a window, "
+                f"in {_trials(hit, known)}.",
+            )
+        medians = [float(level["median"]) for level in levels]
+        if len(medians) > 1 and 1 - min(medians) / max(medians) >= FREQUENCY_BETWEEN_TRIALS:
+            return Flag(
+                flags.FREQUENCY_CHANGED,
+                f"{what} differed between trials: from {min(medians):.0f} to {max(medians):.0f} MHz.",
+            )
     return None
 
 

@@ -105,6 +105,7 @@ def test_a_quiet_machine_raises_no_flag() -> None:
         ({"clock": {"largest_step_s": -1.25, "suspended_s": 0.0}}, "clock_step", ("-1.250 s",)),
         ({"clock": {"largest_step_s": 0.0, "suspended_s": 12.0}}, "clock_step", ("slept for 12.0 s",)),
         ({"frequency_mhz": {"low": 1500.0, "high": 2400.0, "median": 2400.0}}, "frequency_changed", ("1500", "2400 MHz")),
+        ({"gpu_clock_mhz": {"low": 900.0, "high": 1410.0, "median": 1400.0}}, "frequency_changed", ("GPU's clock", "900")),
         ({"temperature_c": {"high": 96.0, "limit": 100.0}}, "temperature_high", ("96 °C", "100 °C")),
         ({"thermal_events": 4}, "throttled", ("4 events",)),
         ({"signs": ["under_voltage"]}, "throttled", ("supply voltage",)),
