@@ -142,7 +142,7 @@ def _with_figures(
 
 def _sampled(planned: PlannedCase, good: Sequence[Outcome], interrupted: bool) -> Sampled | None:
     scenario = planned.intent.scenario
-    values = [value for outcome in good if (value := target_figure(scenario, outcome)) is not None]
+    values = [target_figure(scenario, outcome) for outcome in good]
     return sampled(planned.intent.group, figure_name(scenario), values, interrupted)
 
 

@@ -30,8 +30,9 @@ Step = tuple[PlannedCase, PlannedTrial]
 
 @dataclass(frozen=True)
 class Finished:
-    """What a decision needs to know of a trial. `value` is its target figure, None where it failed or has none."""
+    """What a decision needs to know of a trial. `value` is its target figure, None where it has none (a curve)."""
 
+    ok: bool
     value: float | None
     elapsed_s: float
 
@@ -79,14 +80,14 @@ class Rounds:
         self._recorded += 1
         if trial.job.kind in MEASURING_KINDS:
             value = target_figure(case.intent.scenario, outcome)
-            self._done[case.measurement_id].append(Finished(value, outcome.elapsed_s))
+            self._done[case.measurement_id].append(Finished(outcome.status == "ok", value, outcome.elapsed_s))
 
     def goes_on(self, case: PlannedCase) -> bool:
         """Say whether a case gets a further trial, as far as it alone decides."""
         done = self._done[case.measurement_id]
         if len(done) >= len(measuring(case)):
             return False
-        return wants_more(case.intent.group, [one.value for one in done])
+        return wants_more(case.intent.group, done)
 
     def trials_of(self, case: PlannedCase) -> int:
         """Return how many measuring trials of a case have ended."""
@@ -129,14 +130,16 @@ def measuring(case: PlannedCase) -> list[PlannedTrial]:
     return [trial for trial in case.trials if trial.job.kind in MEASURING_KINDS]
 
 
-def wants_more(group: Group, values: Sequence[float | None]) -> bool:
+def wants_more(group: Group, done: Sequence[Finished]) -> bool:
     """Say whether a case with these finished trials gets a further one. One that failed ends it: no figure comes of it."""
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    if not all(one.ok for one in done):
         return False
-    if len(values) < group.trials:
+    if len(done) < group.trials:
         return True
-    return not group.fixed and len(values) < group.most_trials and not decide(known, group.stopping).stop
+    values = [one.value for one in done if one.value is not None]
+    if group.fixed or len(done) >= group.most_trials or len(values) < len(done):
+        return False
+    return not decide(values, group.stopping).stop
 
 
 def _next_stop(group: Group, done: int, most: int) -> int:

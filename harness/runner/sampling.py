@@ -22,15 +22,21 @@ class Sampled:
     flags: tuple[Flag, ...] = ()
 
 
-def sampled(group: Group, figure: str, values: Sequence[float], interrupted: bool) -> Sampled | None:
-    """Return how the trials of a case were sampled. `values` are their target figures, in the order of trials.
+def sampled(group: Group, figure: str, values: Sequence[float | None], interrupted: bool) -> Sampled | None:
+    """Return how the trials of a case were sampled. `values` are their target figures, in the order of trials, None where
+    a trial has no such figure, as a curve has none.
 
     A case that neither its own rule nor Ctrl-C ended was ended by the run's budget. None without a trial.
     """
     if not values:
         return None
-    if group.fixed:
-        return Sampled(_fixed(group, figure, values, interrupted), CONFIDENCE)
+    known = [value for value in values if value is not None]
+    if group.fixed or len(known) < len(values):
+        return Sampled(_fixed(group, figure, len(values), known, interrupted), CONFIDENCE)
+    return _looked_at(group, figure, known, interrupted)
+
+
+def _looked_at(group: Group, figure: str, values: Sequence[float], interrupted: bool) -> Sampled:
     plan = group.stopping
     decision = decide(values, plan)
     # Between two looks nobody looks, unless something else made this the last one.
@@ -57,14 +63,14 @@ def sampled(group: Group, figure: str, values: Sequence[float], interrupted: boo
     return Sampled(account, confidence, () if narrow else (Flag(NOT_NARROW, sentence),))
 
 
-def _fixed(group: Group, figure: str, values: Sequence[float], interrupted: bool) -> Sampling:
-    count = len(values)
+def _fixed(group: Group, figure: str, count: int, values: Sequence[float], interrupted: bool) -> Sampling:
     trials = f"{count} trial{'s' if count > 1 else ''}"
     short = count < group.trials
     why = f"{trials}, {group.trials} were planned" if short else f"{trials}, a number that was fixed beforehand"
-    found = median_over_trials(values)
-    width = found.relative_half_width
-    if width is not None:
+    width = median_over_trials(values).relative_half_width if values else None
+    if not values:
+        told = ""
+    elif width is not None:
         told = f"; the interval is within {width:.1%} of the median"
     else:
         told = "; they give a range, no interval" if count > 1 else "; one process tells nothing about the next"

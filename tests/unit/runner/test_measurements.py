@@ -14,6 +14,7 @@ from harness.records import Accuracy, Artifact, Source
 from harness.runner.cases import PlannedCase, PlannedTrial, case_of
 from harness.runner.measurements import Assembled, assemble
 from harness.runner.plan import Intent
+from harness.runner.sampling import sampled
 from harness.runner.trial_process import Outcome
 from harness.suites import Group
 from harness.worker.job import Job
@@ -265,3 +266,11 @@ def test_throughput_of_offline_has_its_interval_over_trials() -> None:
     assert measurement.throughput is not None
     assert (measurement.throughput_per_s, measurement.throughput.low, measurement.throughput.high) == (104, 101, 107)
     assert measurement.sampling is not None and measurement.sampling.figure == "throughput"
+
+
+def test_the_trials_of_a_curve_are_counted_though_they_have_no_one_figure() -> None:
+    group = replace(planned().intent.group, trials=3)
+    found = sampled(group, "p99", [None, None, None], interrupted=False)
+    assert found is not None
+    assert (found.sampling.trials, found.sampling.stopped, found.flags) == (3, "fixed", ())
+    assert found.sampling.sentence == "p99: 3 trials, a number that was fixed beforehand. 1 unit measured."

@@ -89,6 +89,13 @@ def test_a_case_that_failed_leaves_at_once() -> None:
     assert Counter(key[0] for key in played([case("a", 5), case("b", 5)], play)) == {"a": 1, "b": 5}
 
 
+def test_trials_without_a_figure_of_their_own_are_a_fixed_number() -> None:
+    def play(one: PlannedCase, trial: PlannedTrial) -> Outcome:
+        return Outcome("ok", None, {}, elapsed_s=1.0)  # a curve, say
+
+    assert len(played([case("a", 3)], play)) == 3
+
+
 def test_a_budget_ends_all_cases_at_the_last_finished_round() -> None:
     # Four cases of one second each: four seconds a round, so that the third would end at twelve.
     rounds = Rounds([case(name, 5) for name in "abcd"], 1, budget_s=11.0)
