@@ -180,7 +180,7 @@ def route_name(row: ComparableRow) -> str:
     if row.target.lower().partition(":")[0] not in CHOOSING_TARGETS or row.status != "ok":
         return name
     devices = [str(device) for device in (row.effective or {}).get("devices") or ()]
-    return f"{name} (ran on {', '.join(devices) or row.effective_target or 'what it does not tell'})"
+    return f"{name} (ran on {', '.join(devices) or row.effective_target or 'devices it does not tell'})"
 
 
 def _precision_words(row: ComparableRow) -> str:
