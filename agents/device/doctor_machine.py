@@ -18,8 +18,12 @@ NOISY_PROCESSES = 3
 def environment() -> list[Finding]:
     """The fingerprint in short; `weigh run` stores all of it. Digest first, because it tells two environments apart."""
     from agents.device.run_environment import environment_now
+    from harness.errors import UsageError
 
-    found = environment_now()
+    try:
+        found = environment_now()
+    except UsageError as error:
+        return [Finding("environment", "configuration", False, error.what, error.fix)]
     machine, configuration = found.machine, found.configuration
     power, limits = configuration.get("power", {}), configuration.get("limits", {})
     policies = power.get("policies", ())
