@@ -6,7 +6,7 @@ that no page lies in this system's memory; a host below a virtual machine and th
 
 from __future__ import annotations
 
-import errno
+import ctypes
 import mmap
 import os
 import sys
@@ -19,6 +19,7 @@ from backends.base import OptionUnsupported
 READ_BYTES = 1 << 20
 DROPS = 5  # a page that somebody touches just now stays
 BETWEEN_DROPS_S = 0.02
+MAP_FAILED = ctypes.c_void_p(-1).value
 UNASKED = "not controlled: the system may hold it in memory"
 
 
@@ -89,26 +90,55 @@ def _forget(path: Path) -> None:
 def resident_share(files: Iterable[Path]) -> float | None:
     """Return the share of the files' pages that are in memory; None where the system does not tell.
 
-    A read that must not wait (preadv2 with RWF_NOWAIT) gives a page that is there, and EAGAIN for one that is not, which it
-    does not fetch.
+    mincore looks and touches nothing. (A read that must not wait, RWF_NOWAIT, would begin to read ahead, and so bring back
+    what it looks for.) Linux answers it for files that we own or may write, and says "all" of others.
     """
-    if not hasattr(os, "preadv") or not hasattr(os, "RWF_NOWAIT"):
+    libc = _libc()
+    if libc is None:
         return None
-    buffers = [bytearray(1)]
     seen = there = 0
     for path in files:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            for offset in range(0, os.fstat(handle).st_size, mmap.PAGESIZE):
-                seen += 1
-                try:
-                    there += os.preadv(handle, buffers, offset, os.RWF_NOWAIT)
-                except BlockingIOError:
-                    continue
-        except OSError as error:
-            if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-                return None
-            raise
-        finally:
-            os.close(handle)
+        found = _resident(libc, path)
+        if found is None:
+            return None
+        there += found[0]
+        seen += found[1]
     return there / seen if seen else None
+
+
+def _libc() -> ctypes.CDLL | None:
+    if os.name != "posix":
+        return None
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = (
+            ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
+        )  # fmt: skip
+        libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+        libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    except (OSError, AttributeError):
+        return None
+    return libc
+
+
+def _resident(libc: ctypes.CDLL, path: Path) -> tuple[int, int] | None:
+    """Return how many of a file's pages are in memory, and of how many; None where it cannot be mapped or asked."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        size = os.fstat(handle).st_size
+        if size == 0:
+            return 0, 0
+        pages = -(-size // mmap.PAGESIZE)
+        address = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, handle, 0)
+        if address is None or address == MAP_FAILED:
+            return None
+        try:
+            states = ctypes.create_string_buffer(pages)
+            if libc.mincore(address, size, states) != 0:
+                return None
+            return sum(state & 1 for state in states.raw), pages
+        finally:
+            libc.munmap(address, size)
+    finally:
+        os.close(handle)

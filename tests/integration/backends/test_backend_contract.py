@@ -77,6 +77,18 @@ def test_each_ended_request_is_told_once_in_any_order(session: Any, samples: lis
         session.next_done()
 
 
+def test_a_request_is_told_within_the_time_or_nothing_is(session: Any, samples: list, weights: np.ndarray) -> None:
+    assert session.done_within(0.0) is None
+    for left, right in pairwise(samples):
+        session.submit(0, [left])
+        session.submit(1, [right])
+        asked = {0: left, 1: right}
+        while asked:
+            slot = session.done_within(60.0)
+            np.testing.assert_allclose(session.wait(slot)[0], asked.pop(slot) @ weights, rtol=1e-5, atol=1e-5)
+        assert session.done_within(0.001) is None
+
+
 def test_a_busy_slot_and_an_idle_one_are_refused(session: Any, samples: list) -> None:
     session.submit(0, [samples[0]])
     with pytest.raises(InferenceFailed, match="busy"):
