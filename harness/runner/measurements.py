@@ -13,7 +13,6 @@ from harness.judgement.steady_state import SteadyState, steadiness_flags
 from harness.judgement.summary import median_ms, sample_flags, stability_flags
 from harness.judgement.validity import judged
 from harness.records import (
-    Accuracy,
     Effective,
     Energy,
     Flag,
@@ -23,6 +22,7 @@ from harness.records import (
     Stages,
 )
 from harness.runner.cases import PlannedCase, PlannedTrial
+from harness.runner.qualities import Quality
 from harness.runner.sampling import Sampled, sampled
 from harness.runner.scenario_figures import figures
 from harness.runner.steadiness import LATENCY, STEADY_SCENARIOS, discarded, samples_of, steadiness_of
@@ -45,7 +45,7 @@ class Assembled:
 def assemble(
     planned: PlannedCase,
     ran: Ran,
-    accuracy: Accuracy | None,
+    quality: Quality | None,
     processors: int,
     source: Source,
     interrupted: bool = False,
@@ -62,7 +62,8 @@ def assemble(
         workload_family=intent.workload.family,
         workload_title=intent.workload.title,
         artifact=planned.artifact,
-        accuracy=accuracy,
+        accuracy=quality.accuracy if quality is not None else None,
+        fidelity=quality.fidelity if quality is not None else None,
         trials=tuple(trial_of(trial, outcome, one, blobs) for (trial, outcome), one in zip(ran, steady, strict=True)),
     )
     if planned.status is not None:
@@ -84,6 +85,7 @@ def assemble(
     measurement = _with_figures(measurement, planned, good, found, interrupted)
     energy, energy_flags = _energy(planned, ran)
     more = (*_flags(planned, ran, good, effective, processors, interrupted), *energy_flags)
+    more = (*(quality.flags if quality is not None else ()), *more)
     measurement = replace(measurement, energy=energy, flags=(*more, *measurement.flags))
     status, reason = judged(measurement, source)
     return Assembled(replace(measurement, status=status, reason=reason), blobs)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from harness.errors import RecordError
 from harness.tasks.base import Sample
-from harness.tasks.detections import intersection_over_union
+from harness.tasks.resampled import Resampled, counted_f1, curve_area, matched, precision_area
 from harness.tasks.sentence_embedding import unpack_embedding
 
 # Metrics by task; the first is the one that `evaluate` gives, the others are its details.
@@ -29,11 +29,17 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class Evaluation(NamedTuple):
-    """A metric's name and value, and further metrics."""
+    """A metric's name and value, and further metrics; and what a paired comparison on the same samples needs.
+
+    `right` says for each sample whether it is answered rightly, where the metric is the share of those; else `resampled`
+    gives the metric for weighted samples.
+    """
 
     metric: str
     value: float
     details: dict[str, float]
+    right: tuple[bool, ...] | None = None
+    resampled: Resampled | None = None
 
 
 def evaluate(task: str, predictions: Mapping[str, Any], samples: Sequence[Sample]) -> Evaluation:
@@ -49,12 +55,14 @@ def evaluate(task: str, predictions: Mapping[str, Any], samples: Sequence[Sample
 
 
 def top_k(ranked: Sequence[Sequence[int]], labels: Sequence[int | Sequence[int]], k: int) -> float:
-    """Return the share of samples with a right class among the first `k`. A label may allow several classes."""
-    right = 0
-    for classes, label in zip(ranked, labels, strict=True):
-        allowed = {label} if isinstance(label, int) else set(label)
-        right += bool(allowed.intersection(classes[:k]))
-    return right / len(ranked)
+    """Return the share of samples with a right class among the first `k`."""
+    return _share(among_first(ranked, labels, k))
+
+
+def among_first(ranked: Sequence[Sequence[int]], labels: Sequence[int | Sequence[int]], k: int) -> tuple[bool, ...]:
+    """Say for each sample whether a right class is among the first `k`. A label may allow several classes."""
+    allowed = [{label} if isinstance(label, int) else set(label) for label in labels]
+    return tuple(not right.isdisjoint(classes[:k]) for classes, right in zip(ranked, allowed, strict=True))
 
 
 def area_under_curve(scores: Sequence[float], positive: Sequence[bool]) -> float:
@@ -84,37 +92,27 @@ def average_precision(
     total = sum(len(boxes) for boxes in truth)
     if total == 0:
         raise RecordError("Average precision needs at least one labelled box.")
-    ranked: list[tuple[float, int, int]] = []
-    for picture, item in enumerate(found):
-        ranked += [(-float(score), picture, position) for position, score in enumerate(item["scores"])]
-    ranked.sort()
-    free = [np.ones(len(boxes), dtype=bool) for boxes in truth]
-    hits = np.zeros(len(ranked), dtype=bool)
-    for rank, (_, picture, position) in enumerate(ranked):
-        if not len(truth[picture]):
-            continue
-        box = np.asarray([found[picture]["boxes"][position]], dtype=np.float64)
-        overlap = intersection_over_union(box, np.asarray(truth[picture], dtype=np.float64))[0]
-        overlap[~free[picture]] = -1.0
-        best = int(overlap.argmax())
-        if overlap[best] >= threshold:
-            free[picture][best] = False
-            hits[rank] = True
+    _, hits = matched(found, truth, threshold)
     right = np.cumsum(hits)
-    precision = right / np.arange(1, len(ranked) + 1)
+    precision = right / np.arange(1, len(hits) + 1)
     envelope = np.maximum.accumulate(precision[::-1])[::-1]
     return float(envelope[hits].sum() / total)
 
 
 def linear_probe(features: FloatArray, labels: npt.NDArray[np.bool_], folds: int = 5) -> float:
-    """Return the accuracy of a linear classifier on frozen features: how much of the labels they make plain.
+    """Return the accuracy of a linear classifier on frozen features."""
+    return _share(probed(features, labels, folds))
+
+
+def probed(features: FloatArray, labels: npt.NDArray[np.bool_], folds: int = 5) -> tuple[bool, ...]:
+    """Say for each sample whether a linear classifier on frozen features is right: how much of the labels they make plain.
 
     Ridge regression on -1 and +1 in closed form, w = (X'X + I)^-1 X'y with the means taken off. Seeded folds: each is
     tested once, by what was trained on the others.
     """
     order = np.random.RandomState(0).permutation(len(labels))
     target = np.where(labels, 1.0, -1.0)
-    right = 0
+    right = np.zeros(len(labels), dtype=bool)
     for test in np.array_split(order, folds):
         train = np.setdiff1d(order, test)
         if len(test) == 0 or len(set(labels[train].tolist())) < 2:
@@ -122,18 +120,23 @@ def linear_probe(features: FloatArray, labels: npt.NDArray[np.bool_], folds: int
         mean, middle = features[train].mean(axis=0), target[train].mean()
         x, y = features[train] - mean, target[train] - middle
         weights = np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ y)
-        right += int((((features[test] - mean) @ weights + middle > 0) == labels[test]).sum())
-    return right / len(labels)
+        right[test] = ((features[test] - mean) @ weights + middle > 0) == labels[test]
+    return tuple(bool(one) for one in right)
+
+
+def frame_counts(predicted: Sequence[Sequence[Sequence[int]]], truth: Sequence[Sequence[Sequence[int]]]) -> FloatArray:
+    """Return per window how many (frame, key) pairs are in both, only predicted, only true; runs are [key, first, end)."""
+    pairs = [(_pairs(runs), _pairs(wanted)) for runs, wanted in zip(predicted, truth, strict=True)]
+    return np.array([[len(a & b), len(a - b), len(b - a)] for a, b in pairs], dtype=np.float64).reshape(-1, 3)
 
 
 def frame_f1(predicted: Sequence[Sequence[Sequence[int]]], truth: Sequence[Sequence[Sequence[int]]]) -> FloatArray:
-    """Return F1, precision and recall over all (frame, key) pairs of all windows; runs are [key, first, end)."""
-    both = only_predicted = only_truth = 0
-    for runs, wanted in zip(predicted, truth, strict=True):
-        a, b = _pairs(runs), _pairs(wanted)
-        both += len(a & b)
-        only_predicted += len(a - b)
-        only_truth += len(b - a)
+    """Return F1, precision and recall over all (frame, key) pairs of all windows."""
+    return _f1(frame_counts(predicted, truth))
+
+
+def _f1(counts: FloatArray) -> FloatArray:
+    both, only_predicted, only_truth = counts.sum(axis=0)
     if both + only_truth == 0:
         raise RecordError("The frame F1 needs at least one note that sounds.")
     precision = both / (both + only_predicted) if both + only_predicted else 0.0
@@ -146,18 +149,23 @@ def _pairs(runs: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
 
 def _classification(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
     ranked, labels = [item["classes"] for item in predictions], [sample.label for sample in samples]
-    return Evaluation("top1", top_k(ranked, labels, 1), {"top5": top_k(ranked, labels, 5)})
+    right = among_first(ranked, labels, 1)
+    return Evaluation("top1", _share(right), {"top5": top_k(ranked, labels, 5)}, right)
 
 
 def _faces(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
-    return Evaluation("ap50", average_precision(predictions, [sample.label for sample in samples]), {})
+    truth = [sample.label for sample in samples]
+    value = average_precision(predictions, truth)
+    totals = np.array([len(boxes) for boxes in truth], dtype=np.float64)
+    return Evaluation("ap50", value, {}, resampled=precision_area(*matched(predictions, truth, 0.5), totals))
 
 
 def _embedding(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
     features = np.array([unpack_embedding(item) for item in predictions], dtype=np.float64)
     labels = np.array([bool(sample.label) for sample in samples])
     majority = max(labels.mean(), 1.0 - labels.mean())
-    return Evaluation("linear_probe", linear_probe(features, labels), {"majority_class": float(majority)})
+    right = probed(features, labels)
+    return Evaluation("linear_probe", _share(right), {"majority_class": float(majority)}, right)
 
 
 def _voice(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
@@ -174,12 +182,20 @@ def _voice(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
     silenced = [mean < 0.5 for mean, kind in zip(means, kinds, strict=True) if not kind]
     frames = area_under_curve([item["speech"] for item in predictions], [bool(sample.label) for sample in samples])
     details = {"frame_auc": frames, "rejected": sum(silenced) / len(silenced)}
-    return Evaluation("auc", area_under_curve(means, kinds), details)
+    value = area_under_curve(means, kinds)
+    area = curve_area(np.array(means, dtype=np.float64), np.array(kinds, dtype=bool), "recordings")
+    return Evaluation("auc", value, details, resampled=area)
 
 
 def _notes(predictions: Sequence[Any], samples: Sequence[Sample]) -> Evaluation:
-    f1, precision, recall = frame_f1([item["notes"] for item in predictions], [sample.label for sample in samples])
-    return Evaluation("frame_f1", float(f1), {"precision": float(precision), "recall": float(recall)})
+    counts = frame_counts([item["notes"] for item in predictions], [sample.label for sample in samples])
+    f1, precision, recall = _f1(counts)
+    details = {"precision": float(precision), "recall": float(recall)}
+    return Evaluation("frame_f1", float(f1), details, resampled=counted_f1(counts, "windows"))
+
+
+def _share(right: Sequence[bool]) -> float:
+    return sum(right) / len(right)
 
 
 _EVALUATORS = {

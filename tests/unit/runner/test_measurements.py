@@ -14,6 +14,7 @@ from harness.records import Accuracy, Artifact, Source
 from harness.runner.cases import PlannedCase, PlannedTrial, case_of
 from harness.runner.measurements import Assembled, assemble
 from harness.runner.plan import Intent
+from harness.runner.qualities import Quality
 from harness.runner.sampling import sampled
 from harness.runner.trial_process import Outcome
 from harness.suites import Group
@@ -60,7 +61,7 @@ def good(milliseconds: list[float], throughput: float = 100.0, what: str = "late
 def joined(
     case: PlannedCase, *outcomes: Outcome, accuracy: Accuracy | None = None, interrupted: bool = False
 ) -> Assembled:
-    return assemble(case, list(zip(case.trials, outcomes, strict=False)), accuracy, 2, SOURCE, interrupted)
+    return assemble(case, list(zip(case.trials, outcomes, strict=False)), Quality(accuracy), 2, SOURCE, interrupted)
 
 
 def test_figures_of_all_trials_and_raw_samples_beside() -> None:

@@ -153,13 +153,18 @@ def test_evaluate_refuses_a_task_without_metric() -> None:
 def test_evaluate_classification() -> None:
     samples = [Sample("a", label=1), Sample("b", label=[2, 3])]
     predictions = {"b": {"classes": [3, 9], "scores": [1, 0]}, "a": {"classes": [7, 1], "scores": [1, 0]}}
-    assert evaluate("image_classification", predictions, samples) == ("top1", 0.5, {"top5": 1.0})
+    assert evaluate("image_classification", predictions, samples)[:4] == (
+        "top1",
+        0.5,
+        {"top5": 1.0},
+        (False, True),
+    )
 
 
 def test_evaluate_voice_judges_recordings_by_their_mean() -> None:
     samples = [Sample(f"{c}{i}", label=c == "s", data={"clip": c}) for c in "sm" for i in range(2)]
     predictions = {"s0": {"speech": 0.9}, "s1": {"speech": 0.2}, "m0": {"speech": 0.5}, "m1": {"speech": 0.1}}
-    metric, value, details = evaluate("voice_activity", predictions, samples)
+    metric, value, details, *_ = evaluate("voice_activity", predictions, samples)
     assert (metric, value) == ("auc", 1.0)  # means 0.55 and 0.3
     assert details == {"frame_auc": 0.75, "rejected": 1.0}  # frames: 0.9 > both, 0.2 > one: 3 of 4 pairs
 
@@ -169,7 +174,7 @@ def test_evaluate_embeddings_unpacks_them() -> None:
     samples = [Sample(str(i), label=i % 2 == 0) for i in range(40)]
     rows = {s.id: random.randn(6).astype("<f4") * 0.1 + (1 if s.label else -1) for s in samples}
     predictions = {key: {"embedding": base64.b64encode(row.tobytes()).decode()} for key, row in rows.items()}
-    assert evaluate("sentence_embedding", predictions, samples) == ("linear_probe", 1.0, {"majority_class": 0.5})
+    assert evaluate("sentence_embedding", predictions, samples)[:3] == ("linear_probe", 1.0, {"majority_class": 0.5})
 
 
 def test_every_metric_is_given_by_its_task() -> None:
