@@ -34,7 +34,9 @@ def metered(
 ) -> dict[str, Any]:
     """Return the trial's document with the energy of its window, so that a run that goes on later still has it."""
     window = (document["window_start_ns"], document["window_end_ns"], document["queries"] * batch)
-    joined = metering.energy(unit_kind(compute_unit), device_index, [window])
+    waited = document.get("loaded_idle_ns")
+    loaded_idle = (int(waited[0]), int(waited[1])) if waited else None
+    joined = metering.energy(unit_kind(compute_unit), device_index, [window], loaded_idle)
     return {**document, "energy": asdict(joined.energy), "energy_flags": [asdict(flag) for flag in joined.flags]}
 
 

@@ -36,10 +36,16 @@ class JobMaker:
         return self._rotating("placement", intent, model, pool, 1)
 
     def energy(self, intent: Intent, model: ModelFile, pool: LatencyPool) -> Job:
-        """Return the job beside which the meters are read; its window is as long as they need."""
+        """Return the job beside which the meters are read; its window is as long as they need.
+
+        Before it the loaded model waits for as long, at most as long as the machine was idle before: that is another idle.
+        """
         window_s = max(self._suite.energy_s, intent.group.duration_s)
         group = replace(intent.group, duration_s=window_s, limit_s=max(intent.group.limit_s, window_s))
-        return self._rotating("energy", replace(intent, group=group), model, pool, intent.batch)
+        job = self._rotating("energy", replace(intent, group=group), model, pool, intent.batch)
+        waited_s = min(self._suite.energy_s, self._suite.energy_idle_s)
+        parameters = {**job.scenario_parameters, "loaded_idle_s": waited_s}
+        return replace(job, scenario_parameters=parameters, timeout_s=job.timeout_s + waited_s)
 
     def accuracy(self, intent: Intent, model: ModelFile, data: Dataset) -> Job:
         """Return the job that predicts every labelled sample once."""

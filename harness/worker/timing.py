@@ -35,6 +35,7 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
     session.prepare(slots)
     session.infer(0, prepared.pool[0])
     first_ms = (time.perf_counter_ns() - start) / 1e6
+    waited = wait_loaded(float(job.scenario_parameters.get("loaded_idle_s", 0)))
     played = run(job.scenario, session, prepared.pool, limits, parameters, prepared.carry, slots)
     window = played.window
     out = Path(job.out_dir)
@@ -53,11 +54,21 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
         "slots": slots,
         "pool": len(prepared.pool),
         "scenario": played.facts,
+        "loaded_idle_ns": waited,
         "cold_start_ms": cold_parts(process_ms, loaded, first_ms),
         "report": asdict(session.report()),
         "files": files,
         "peak_rss_bytes": peak_rss_bytes(),
     }
+
+
+def wait_loaded(seconds: float) -> list[int] | None:
+    """Wait with the model loaded, after its first answer; return the stretch's ends for a meter, None where none was asked."""
+    if seconds <= 0:
+        return None
+    start = time.monotonic_ns()
+    time.sleep(seconds)
+    return [start, time.monotonic_ns()]
 
 
 def seed_of(trial_id: str) -> int:

@@ -56,7 +56,8 @@ def test_the_energy_of_one_inference_is_the_window_s_over_its_inferences(
     archive: Path, timing_job: Job, tmp_path: Path, rapl: Path
 ) -> None:
     assert timing_job.model is not None
-    job = replace(timing_job, kind="energy", scenario_parameters={"duration_s": 2, "warmup_s": 0.1, "min_queries": 10})
+    limits = {"duration_s": 2, "warmup_s": 0.1, "min_queries": 10, "loaded_idle_s": 1.0}
+    job = replace(timing_job, kind="energy", scenario_parameters=limits)
     group = Group("single_stream", ("w",), {"onnxruntime": ("cpu",)})
     workload = Workload("w", "W", "w", "random_inputs", "w")
     intent = Intent(workload, "onnxruntime", "cpu", "single_stream", "fp32", "fp32", 1, 1, None, 0, group)
@@ -77,5 +78,9 @@ def test_the_energy_of_one_inference_is_the_window_s_over_its_inferences(
     assert energy.mean_w == pytest.approx(WATTS, rel=0.1)
     assert energy.per_inference_j == pytest.approx(WATTS * seconds / queries, rel=0.1)
     assert energy.idle_w == pytest.approx(WATTS, rel=0.15)
+    assert energy.loaded_idle_w == pytest.approx(WATTS, rel=0.15)  # waiting with the model loaded
+    waited_start, waited_end = outcome.document["loaded_idle_ns"]
+    assert 1.0 <= (waited_end - waited_start) / 1e9 < 3
+    assert waited_end <= outcome.document["window_start_ns"]
     assert (energy.source, energy.scope, energy.method) == ("rapl:package-0", "cpu_package", "counter_diff")
     assert "energy_window_short" in {flag.code for flag in flags}
