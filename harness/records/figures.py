@@ -124,8 +124,8 @@ class ColdStart:
 class Memory:
     """Megabytes (10^6 bytes). Peak resident set of the worker process; device memory where the runtime tells.
 
-    The process holds Python, the runtime, the model, and the prepared inputs that rotate (at most about 256 MB of them): it is
-    no figure of the model alone.
+    The process holds Python, the runtime, the model, and the prepared inputs that rotate (at most about 256 MB of them): it
+    is no figure of the model alone.
     """
 
     peak_rss: float | None = None

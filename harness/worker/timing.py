@@ -63,7 +63,7 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
 
 
 def wait_loaded(seconds: float) -> list[int] | None:
-    """Wait with the model loaded, after its first answer; return the stretch's ends for a meter, None where none was asked."""
+    """Wait with the model loaded, after its first answer; return the stretch's ends for a meter. None: none was asked."""
     if seconds <= 0:
         return None
     start = time.monotonic_ns()
