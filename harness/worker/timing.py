@@ -45,7 +45,7 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
         files.append(save(out, "decode_ns", prepared.decode_ns))
         files.append(save(out, "preprocess_ns", prepared.preprocess_ns))
         files.append(save(out, "postprocess_ns", _postprocess(loaded, prepared)))
-    return {
+    document = {
         "window_start_ns": window.start_ns,
         "window_end_ns": window.end_ns,
         "discarded_warmup": window.warmup_queries,
@@ -60,6 +60,8 @@ def run_timing(job: Job, process_ms: float | None) -> dict[str, Any]:
         "files": files,
         "peak_rss_bytes": peak_rss_bytes(),
     }
+    session.close()  # before it is dropped: a runtime's own thread may still hold a request
+    return document
 
 
 def wait_loaded(seconds: float) -> list[int] | None:
