@@ -29,7 +29,7 @@ class System:
     title: str  # the weights, in words: "ResNet-50, seeded weights"
     source: str  # "measured here", or the name of the imported source
     imported: bool
-    precision: str = ""  # in words: "int8 model", "fp32 model at vendor default"
+    precision: str = ""  # in words, asked for and run: "int8 model", "fp32 model at vendor default, ran bf16"
 
     @property
     def words(self) -> str:
@@ -76,7 +76,7 @@ def systems_of(rows: Sequence[ComparableRow]) -> tuple[System, ...]:
                 title=row.workload_title or row.workload,
                 source=source_name(row),
                 imported=row.source_kind == "imported",
-                precision=_precision_words(row),
+                precision=f"{_precision_words(row)}, ran {row.effective_precision or 'unknown'}",
             )
         )
     return tuple(sorted(found, key=lambda system: (system.imported, system.label.casefold(), system.id)))

@@ -98,6 +98,73 @@ def test_an_empty_and_a_missing_store_say_what_to_do(weigh: Weigh, empty_store: 
     assert not (tmp_path / "none.sqlite").exists()
 
 
+@pytest.fixture
+def beside(weigh: Weigh, rich_store: Any) -> Weigh:
+    """Run `weigh compare` on the store in which everything occurs."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return weigh("compare", *arguments, WEIGHBRIDGE_STORE=rich_store.url)
+
+    return run
+
+
+def test_two_systems_are_judged_beside_each_other(beside: Weigh) -> None:
+    done = beside("lab-b onnxruntime fp32", "lab-a onnxruntime fp32")
+    assert done.returncode == 0, done.stderr
+    # 10 ms over 7.69 ms, each with 2 % on both sides: 1.3 from 9.8 / 7.85 to 10.2 / 7.54
+    assert (
+        "A is 1.3 times as fast as B at p50 (95 % interval 1.25 to 1.35, 1 unit of each measured): like for like."
+        in done.stdout
+    )
+    assert "A takes 0.769 times the energy of B for one inference" in done.stdout
+    assert "kernel's release: 6.12.2 here, 6.12.1 there" in done.stdout
+    assert "power setting governor: powersave here, performance there" in done.stdout
+
+
+def test_the_same_two_as_a_document(beside: Weigh) -> None:
+    done = beside("lab-b openvino bf16", "lab-a onnxruntime fp32", "--json", "-")
+    document = json.loads(done.stdout)
+    single = next(pair for pair in document["pairs"] if pair["scenario"] == "single_stream")
+    p50 = next(metric for metric in single["metrics"] if metric["metric"] == "p50")
+    assert (p50["verdict"], p50["difference"], p50["confidence"]) == ("tuned", "shown", 0.95)
+    assert p50["ratio"] == pytest.approx(7 / 1.3 / 10)
+    assert single["a"]["trust"]["grade"] == "A"
+    assert {field["name"] for part in document["environment_differences"] for field in part["fields"]} >= {
+        "kernel's release"
+    }
+
+
+def test_two_runs_are_named_by_the_beginning_of_their_ids(beside: Weigh, rich_store: Any) -> None:
+    a, b = (rich_store.runs[name] for name in ("lab-a", "lab-b"))
+    done = beside(a[:8], b)
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "server, limit ms 20.0, percentile 99",
+        "cold start, file cache cold",
+        "offline, batch 32",
+        "sustained",
+    ):
+        assert words in done.stdout, words
+    assert "Without a partner" not in done.stdout
+    assert "A and B are not comparable in any metric:\n    A failed the accuracy gate" in done.stdout
+
+
+def test_two_measurements_that_differ_in_their_contract_exit_with_one(beside: Weigh, rich_store: Any) -> None:
+    named = rich_store.measurements
+    done = beside(
+        named["lab-a efficientnet-lite0 onnxruntime cpu sustained"],
+        named["lab-b efficientnet-lite0 onnxruntime cpu server"],
+    )
+    assert done.returncode == 1
+    assert "Differs in scenario: sustained (A), server (B)." in done.stdout
+    assert "may be compared; the reasons are above" in done.stderr
+
+
+def test_a_pair_that_nothing_names_or_that_has_nothing_in_common(beside: Weigh) -> None:
+    assert (done := beside("lab-a", "abacus")).returncode == 2 and "No system" in done.stderr
+    assert (done := beside("lab-a", "ffffffff")).returncode == 2 and "No system" in done.stderr
+
+
 def test_it_needs_no_streamlit_and_no_pandas(many_run_store: Any) -> None:
     program = (
         "import sys; from dashboard.compare_command import run;"

@@ -20,7 +20,7 @@ from db.ingest import ingest
 from db.store import open_store
 from harness.documents import Bundle, read_run
 from harness.errors import StoreError, UsageError
-from harness.records import Run
+from harness.records import Flag, Quantile, Run
 
 Maker = Callable[..., Bundle]
 Weigh = Callable[..., Result]
@@ -183,6 +183,73 @@ def test_check_looks_past_failed_runs_to_the_last_good_one(
     fill(make_bundle(started_at="2026-06-01T10:00:00+00:00", change=fail))
     fill(make_bundle(p50=20.0, started_at="2026-07-01T10:00:00+00:00"))
     assert "10 -> 20 ms" in command("check").stdout
+
+
+@ONE_KIND
+def test_a_disturbed_run_is_undecided_and_the_undisturbed_one_before_it_stays_the_measure(
+    command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker
+) -> None:
+    def hogged(run: Run) -> Run:
+        flag = Flag("other_load", "Other processes used 60 % of the processors.")
+        return replace(run, measurements=tuple(replace(one, flags=(flag,)) for one in run.measurements))
+
+    fill(make_bundle(p50=10.0))
+    fill(make_bundle(p50=30.0, started_at="2026-06-01T10:00:00+00:00", change=hogged))
+    busy = command("check")
+    assert (busy.exit_code, "1 undecided" in busy.stdout) == (0, True)
+    assert "the newest measurement was disturbed or did not settle (other load)" in busy.stdout
+    fill(make_bundle(p50=20.0, started_at="2026-07-01T10:00:00+00:00"))
+    quiet = command("check")
+    assert quiet.exit_code == 1
+    assert "10 -> 20 ms, 100.0 % slower" in quiet.stdout  # not 30 -> 20, which would have hidden it
+
+
+@ONE_KIND
+def test_intervals_that_overlap_raise_no_alarm(
+    command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker
+) -> None:
+    def sure(low: float, high: float) -> Callable[[Run], Run]:
+        def change(run: Run) -> Run:
+            (one,) = run.measurements
+            assert one.latency_ms is not None
+            method = "95 % interval of the median over 9 trials"
+            p50 = replace(one.latency_ms.p50, low=low, high=high, method=method)
+            return replace(run, measurements=(replace(one, latency_ms=replace(one.latency_ms, p50=p50)),))
+
+        return change
+
+    fill(make_bundle(p50=10.0, change=sure(9.0, 12.0)))
+    fill(make_bundle(p50=12.5, started_at="2026-06-01T10:00:00+00:00", change=sure(11.0, 14.0)))
+    wide = command("check")
+    assert (wide.exit_code, "the 95 % intervals of the two overlap" in wide.stdout) == (0, True)
+    fill(make_bundle(p50=16.0, started_at="2026-07-01T10:00:00+00:00", change=sure(15.0, 17.0)))
+    assert command("check").exit_code == 1
+
+
+@ONE_KIND
+def test_results_say_how_far_to_trust_them(command: Weigh, fill: Callable[[Bundle], None], make_bundle: Maker) -> None:
+    def change(run: Run) -> Run:
+        (one,) = run.measurements
+        assert one.latency_ms is not None and one.accuracy is not None
+        p50 = Quantile(5.125, 5.0, 5.25, "95 % interval of the median over 9 trials, one unit measured")
+        accuracy = replace(one.accuracy, gate="failed", relative=0.7)
+        effective = replace(one.effective, precision="bf16")
+        case = replace(one.case, requested_precision="default")
+        return replace(run, measurements=(replace(
+            one, case=case, case_key=case.key, effective=effective, accuracy=accuracy,
+            latency_ms=replace(one.latency_ms, p50=p50, p90=replace(one.latency_ms.p90, value=6.2)),
+        ),))  # fmt: skip
+
+    fill(make_bundle(p50=5.125, change=change))
+    table = command("results").stdout
+    for words in ("5.000–5.250 (9)", "failed", " F "):
+        assert words in table
+    assert "fp32 default as bf16" in " ".join(table.replace("│", " ").split())
+    (document,) = json.loads(command("results", "--json").stdout)
+    assert document["trust"]["grade"] == "F"
+    assert document["trust"]["doubts"][0]["code"] == "gate_failed"
+    assert {"throughput", "sampling", "rate_curve", "over_time", "fidelity"} <= set(document)
+    assert {"self_cost", "preparation"} <= set(document["run"])
 
 
 def test_check_finds_a_target_that_stopped_working(

@@ -257,3 +257,18 @@ def test_json_has_the_record_beside_device_and_run(store: Any, make_bundle: Make
     assert document["run"]["run_id"] == run.run_id
     assert document["run"]["source"]["kind"] == "measured"
     assert document["run"]["record_sha256"] == bundle.sha256
+
+
+def test_environments_come_by_digest_and_ids_by_their_beginning(store: Any, make_bundle: Maker) -> None:
+    bundle = make_bundle()
+    ingest(store.engine, bundle)
+    (row,) = queries.results(store.engine)
+    found = queries.environments(store.engine, [row.environment_digest, "0" * 64])
+    assert found == {
+        row.environment_digest: {"machine": {"cpu": "Test CPU 9000"}, "configuration": {"os": "Debian 13"}}
+    }
+    assert queries.environments(store.engine, []) == {}
+    assert queries.identified(store.engine, row.run_id[:8])[0].run_ids == (row.run_id,)
+    (one,) = queries.identified(store.engine, row.measurement_id)
+    assert [found.measurement_id for found in queries.results(store.engine, one)] == [row.measurement_id]
+    assert queries.identified(store.engine, "%") == []
