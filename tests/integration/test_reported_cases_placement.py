@@ -118,6 +118,7 @@ class Measured:
         self.url = f"sqlite:///{home / 'store.sqlite'}"
         self.environment = {**os.environ, **folders, "WEIGHBRIDGE_STORE": self.url, "COLUMNS": "200", "NO_COLOR": "1"}
         self.done = self.weigh("run", str(home / "placed.toml"), "--json", str(home / "run.json"), *arguments)
+        assert (home / "run.json").is_file(), self.done.stderr
         self.record = json.loads((home / "run.json").read_text())
 
     def weigh(self, *arguments: str) -> subprocess.CompletedProcess[str]:
