@@ -123,7 +123,10 @@ def _describe(rounds: Rounds, case: PlannedCase, trial: PlannedTrial) -> str:
 def _ended(rounds: Rounds, case: PlannedCase, outcome: Outcome) -> str:
     """Return one line about a case that gets no further trial."""
     intent = case.intent
-    where = f"{intent.workload.name} on {intent.backend} {intent.target}, {intent.scenario}"
+    given = [f"{name}={value}" for name, value in intent.parameters.items() if value is not None]
+    batch = [f"batch={intent.batch}"] if intent.batch > 1 else []
+    which = " ".join([intent.scenario, intent.artifact_precision, *batch, *given])
+    where = f"{intent.workload.name} on {intent.backend} {intent.target}, {which}"
     count = rounds.trials_of(case)
     if outcome.status != "ok":
         return f"{where}: {outcome.status}. {outcome.reason}"

@@ -322,7 +322,7 @@ def test_a_killed_run_keeps_its_trials_and_decides_as_if_nothing_had_been(
     windows = {trial.window_start_ns for m in run.measurements for trial in m.trials}
     assert kept and kept <= windows
     assert run.self_cost.recorded_us > 0
-    assert "single_stream: 8 trials" in again.stderr  # a line for each finished case where there is no terminal
+    assert "single_stream fp32: 8 trials" in again.stderr  # a line for each finished case where there is no terminal
 
 
 @pytest.mark.slow
