@@ -74,7 +74,7 @@ def _run_pair(a: str, b: str, family: str | None, workload: str | None, store: s
             limit=LIMIT,
         )
         rows = results(opened.engine, wanted)
-        document = pair_command.run(a, b, rows, opened.engine)
+        document = pair_command.run(a, b, rows, opened)
     if place is None:
         from rich.text import Text
 

@@ -18,16 +18,15 @@ from harness.judgement.systems import grouped, matching, one_matching, systems_o
 from harness.judgement.trust import trust_of_row
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
     from db.queries import ResultRow
+    from db.store import Store
     from harness.judgement.comparable import ComparableRow
 
 LEAST_OF_AN_ID = 6  # characters; fewer would also be words
 HEXADECIMAL = frozenset("0123456789abcdef-")
 
 
-def selected(engine: Engine, text: str, rows: Sequence[ResultRow]) -> list[ResultRow]:
+def selected(store: Store, text: str, rows: Sequence[ResultRow]) -> list[ResultRow]:
     """The measurements that `text` names: a run or a measurement by its id or the beginning of it, else systems by words.
 
     Raises UsageError where it names nothing, or an id that several begin with.
@@ -35,11 +34,11 @@ def selected(engine: Engine, text: str, rows: Sequence[ResultRow]) -> list[Resul
     from db.queries import identified, results
 
     if len(text) >= LEAST_OF_AN_ID and set(text.lower()) <= HEXADECIMAL:
-        found = identified(engine, text.lower())
+        found = identified(store.engine, text.lower())
         if len(found) > 1:
             raise UsageError(f"Several ids begin with {text!r}.", "Give more of it, or the whole id.")
         if found:
-            return results(engine, found[0])
+            return results(store.engine, found[0])
     systems = systems_of(rows)
     named = {system.id for system in matching(systems, text)}
     if not named:
@@ -100,11 +99,11 @@ def _judged_lines(pair: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def run(a: str, b: str, rows: Sequence[ResultRow], engine: Engine) -> dict[str, Any]:
+def run(a: str, b: str, rows: Sequence[ResultRow], store: Store) -> dict[str, Any]:
     """Select, pair and judge. Raises UsageError, NotDone."""
     from db.queries import environments
 
-    a_rows, b_rows = selected(engine, a, rows), selected(engine, b, rows)
+    a_rows, b_rows = selected(store, a, rows), selected(store, b, rows)
     pairs = paired(a_rows, b_rows)
     if not pairs.pairs:
         raise NotDone(
@@ -112,7 +111,7 @@ def run(a: str, b: str, rows: Sequence[ResultRow], engine: Engine) -> dict[str, 
             "`weigh results` lists what each has.",
         )
     digests = [side.environment_digest for pair in pairs.pairs for side in (pair.a, pair.b)]
-    return pair_document(pairs, environments(engine, digests))
+    return pair_document(pairs, environments(store.engine, digests))
 
 
 def as_json(document: Mapping[str, Any]) -> str:

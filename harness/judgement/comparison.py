@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from harness.errors import UsageError
 from harness.judgement.comparable import ComparableRow
+from harness.judgement.contract import PARAMETERS
 from harness.judgement.figures import (
     Difference,
     Figure,
@@ -25,7 +26,7 @@ from harness.judgement.figures import (
 from harness.judgement.flags import TRIALS_DISAGREE
 from harness.judgement.side_by_side import SideBySide, metrics_of, side_by_side
 from harness.judgement.systems import System, grouped, systems_of
-from harness.judgement.verdict import PARAMETERS, barred, barred_words
+from harness.judgement.verdict import barred, barred_words
 
 CAUTIONS = (TRIALS_DISAGREE,)  # flags that a comparison must not hide
 Chosen = tuple[ComparableRow, "str | None"]  # a row, and the note that belongs to it

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.judgement.comparable import ComparableRow
+from harness.judgement.contract import Names
 from harness.judgement.figures import PERCENTILES, THROUGHPUT_SCENARIOS, spread_of_metric, statistic_name
 from harness.judgement.spread import Spread
-from harness.judgement.verdict import Names, Verdict, judge_pair
+from harness.judgement.verdict import Verdict, judge_pair
 
 if TYPE_CHECKING:
     from harness.judgement.intervals import Interval

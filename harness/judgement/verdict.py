@@ -19,13 +19,13 @@ from typing import Literal, cast
 
 from harness.judgement import flags
 from harness.judgement.comparable import ComparableRow
-from harness.judgement.figures import batch_of, runtime_of, value_of, weights_of
+from harness.judgement.contract import Names, contract_of, differs, energy_contract, said
+from harness.judgement.figures import runtime_of, value_of
 from harness.judgement.systems import hardware_name
 from harness.judgement.validity import CHOOSING_TARGETS, NO_PROMISE
 from harness.records import Accuracy, Gate
 
 Kind = Literal["like_for_like", "tuned", "with_caveats", "not_comparable"]
-Names = tuple[str, str]
 
 TITLES: dict[Kind, str] = {
     "like_for_like": "like for like",
@@ -34,17 +34,6 @@ TITLES: dict[Kind, str] = {
     "not_comparable": "not comparable",
 }
 METRIC_WORDS = {"official": "declared value", "first_answer": "time of a first answer"}
-# What a scenario's parameters mean for its numbers. Others (how long a window lasts) change no number's meaning; an unknown
-# scenario is compared by all it has.
-PARAMETERS = {
-    "single_stream": (),
-    "offline": (),
-    "multi_stream": ("samples_per_query",),
-    "server": ("limit_ms", "percentile"),
-    "duty_cycle": ("period_s",),
-    "sustained": ("duration_s",),
-    "cold_start": ("file_cache", "compile_cache"),
-}
 # Told by the rules below in words of their own.
 _TOLD_OTHERWISE = frozenset(
     {flags.IMPORTED, flags.PRECISION_UNKNOWN, flags.BATCH_UNKNOWN, flags.GATE_UNDECIDED, flags.GATE_FAILED}
@@ -90,10 +79,10 @@ def barred_words(row: ComparableRow) -> str:
 def judge_pair(a: ComparableRow, b: ComparableRow, metric: str, names: Names = ("A", "B")) -> Verdict:
     """Whether `a` and `b` may be compared in `metric` ("p50", "p90", "p99", "official", "first_answer", "throughput",
     "energy", "accuracy"). `names` stand for the two in the reasons."""
-    broken, unknown = _contract(a, b, names)
+    broken, unknown = contract_of(a, b, names)
     broken = [*_sides(a, b, metric, names), *broken]
     if metric == "energy":
-        broken += _energy(a, b, names)
+        broken += energy_contract(a, b, names)
     other = _other_model(a, b)
     caveats = [*unknown, *_caveats(a, b, metric, names)]
     if other and not broken and (gate_of(a), gate_of(b)) != ("passed", "passed"):
@@ -123,71 +112,6 @@ def _sides(a: ComparableRow, b: ComparableRow, metric: str, names: Names) -> lis
             found.append(f"{name} failed the accuracy gate{_kept(row)}.")
         elif value_of(row, metric) is None:
             found.append(f"{name} has no {METRIC_WORDS.get(metric, metric)}{_why_not(row, metric)}.")
-    return found
-
-
-def _contract(a: ComparableRow, b: ComparableRow, names: Names) -> tuple[list[str], list[str]]:
-    """What of the contract differs, and what of it is not known on a side."""
-    broken: list[str] = []
-    unknown: list[str] = []
-    if a.workload != b.workload:
-        family = f" of the family {a.family}" if a.family and a.family == b.family else ""
-        broken.append(f"Other workloads{family}: {weights_of(a)} ({names[0]}), {weights_of(b)} ({names[1]}).")
-    _dataset(a, b, names, broken, unknown)
-    if a.scenario != b.scenario:
-        pair = (a.scenario.replace("_", " "), b.scenario.replace("_", " "))
-        broken.append(_differs("scenario", *pair, names))
-    else:
-        keys = PARAMETERS.get(a.scenario, tuple(sorted({*a.scenario_parameters, *b.scenario_parameters})))
-        for key in keys:
-            here, there = a.scenario_parameters.get(key), b.scenario_parameters.get(key)
-            if here != there:
-                broken.append(_differs(f"scenario's {key.replace('_', ' ')}", _said(here), _said(there), names))
-    metrics = (a.accuracy_metric, b.accuracy_metric)
-    if None not in metrics and metrics[0] != metrics[1] and a.workload == b.workload:
-        broken.append(_differs("accuracy metric", str(metrics[0]), str(metrics[1]), names))
-    for field, here, there in (
-        ("batch", batch_of(a), batch_of(b)),
-        ("input size", a.input_size, b.input_size),
-        ("timed boundary", a.boundary.replace("_", " "), b.boundary.replace("_", " ")),
-    ):
-        if here == there and (here is not None or field == "input size"):
-            continue
-        if here is not None and there is not None:
-            broken.append(_differs(field, str(here), str(there), names))
-        for value, name in ((here, names[0]), (there, names[1])):
-            if value is None:
-                unknown.append(f"The {field} of {name} is not known.")
-    return broken, unknown
-
-
-def _dataset(a: ComparableRow, b: ComparableRow, names: Names, broken: list[str], unknown: list[str]) -> None:
-    """Data by name and digest. Of what we measured, None means seeded noise; of what is imported, that it is not told."""
-    if a.dataset == b.dataset and (a.dataset is not None or a.source_kind == b.source_kind == "measured"):
-        return
-    for row, name in zip((a, b), names, strict=True):
-        if row.dataset is None and row.source_kind != "measured":
-            unknown.append(f"The data of {name} are not known.")
-            return
-    here, there = (row.dataset or "random inputs" for row in (a, b))
-    if here.partition("@")[0] != there.partition("@")[0]:
-        broken.append(_differs("dataset", here.partition("@")[0], there.partition("@")[0], names))
-    elif "" in (here.partition("@")[2], there.partition("@")[2]):
-        unknown.append(f"Whether both used the same edition of {here.partition('@')[0]} is not known.")
-    else:
-        broken.append(f"Other editions of the dataset {here.partition('@')[0]} (their digests differ).")
-
-
-def _energy(a: ComparableRow, b: ComparableRow, names: Names) -> list[str]:
-    """Energy also needs one place of metering, one kind of reading, and weights whose values are those of the network."""
-    found = []
-    if a.energy_scope is None or a.energy_scope != b.energy_scope:
-        found.append(_differs("place of metering", _said(a.energy_scope), _said(b.energy_scope), names))
-    if (a.energy_quality == "estimated") != (b.energy_quality == "estimated"):
-        found.append("An estimate of energy is never compared with a measurement.")
-    if "seeded" in a.workload or "seeded" in b.workload:
-        # Published: the values of the data alone move a GPU's power by 40 % and more.
-        found.append("Seeded weights change power, so their energy says nothing about the trained network.")
     return found
 
 
@@ -239,7 +163,7 @@ def _caveats(a: ComparableRow, b: ComparableRow, metric: str, names: Names) -> l
                 found.append(f"{name}: {message}")
     if metric in ("throughput", "official") and a.official_metric != b.official_metric:
         here, there = ((row.official_metric or "plain count").replace("_", " ") for row in (a, b))
-        found.append(_differs("statistic", here, there, names))
+        found.append(differs("statistic", here, there, names))
     return found
 
 
@@ -256,7 +180,7 @@ def _implementation(a: ComparableRow, b: ComparableRow, names: Names) -> list[st
         ("runtime", runtime_of(a), runtime_of(b)),
         ("source weights", _short(a.source_weights), _short(b.source_weights)),
     )
-    return [_differs(field, _said(here), _said(there), names) for field, here, there in pairs if here != there]
+    return [differs(field, said(here), said(there), names) for field, here, there in pairs if here != there]
 
 
 def _promised(row: ComparableRow) -> tuple[str | None, ...]:
@@ -289,14 +213,6 @@ def _why_not(row: ComparableRow, metric: str) -> str:
     reasons = {"energy": row.energy_reason, "accuracy": row.accuracy_reason}
     told = reasons.get(metric) or ((row.quantiles or {}).get(metric) or {}).get("reason")
     return f": {str(told).rstrip('.')}" if told else ""
-
-
-def _differs(field: str, here: str, there: str, names: Names) -> str:
-    return f"Differs in {field}: {here} ({names[0]}), {there} ({names[1]})."
-
-
-def _said(value: object) -> str:
-    return "not known" if value is None else str(value)
 
 
 def _short(digest: str | None) -> str | None:
