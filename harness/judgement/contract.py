@@ -47,12 +47,19 @@ def contract_of(a: ComparableRow, b: ComparableRow, names: Names) -> tuple[list[
     ):
         if here == there and (here is not None or field == "input size"):
             continue
+        if field == "input size" and here is not None and there is not None and _extents(a) == _extents(b):
+            continue  # channels first or last: the model format's own layout
         if here is not None and there is not None:
             broken.append(differs(field, str(here), str(there), names))
         for value, name in ((here, names[0]), (there, names[1])):
             if value is None:
                 unknown.append(f"The {field} of {name} is not known.")
     return broken, unknown
+
+
+def _extents(row: ComparableRow) -> list[str]:
+    """The extents of the input in no order, since formats lay the same picture out in different orders."""
+    return sorted((row.input_size or "").split("x"))
 
 
 def _dataset(a: ComparableRow, b: ComparableRow, names: Names, broken: list[str], unknown: list[str]) -> None:

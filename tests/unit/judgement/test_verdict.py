@@ -38,6 +38,7 @@ def judged(make_row: MakeRow, a: dict[str, Any], b: dict[str, Any], metric: str 
         ({}, {}, "p50"),
         ({}, {"hardware_model": "NVIDIA T4", "device_uuid": "u-2"}, "p50"),  # hardware is what is compared
         ({}, {"backend": "openvino", "runtime": "openvino", "runtime_version": "2026.1"}, "p50"),
+        ({"input_size": "1x3x224x224"}, {"input_size": "1x224x224x3"}, "p50"),  # the same picture, channels last
         ({}, {"artifact_format": "openvino", "artifact_sha256": "f" * 64}, "p50"),  # format is implementation
         ({}, {"effective_threads": 8, "streams": 4}, "throughput"),
         ({"scenario_parameters": {"duration_s": 2.0}}, {"scenario_parameters": {"duration_s": 10.0}}, "p50"),
