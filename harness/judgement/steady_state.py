@@ -24,6 +24,7 @@ from harness.records import Flag
 LEAST_BATCH = 5
 PIECES = 100
 LEAST_SAMPLES = 200  # with fewer than forty means, chance alone finds a late cut too often
+ROUNDING = 1e-12  # ranks are at most a half: what scatters less is all equal
 LATEST_CUT = 0.75  # of the pieces; what is left after a later one is too short to be judged
 # The same search from the end finds a late change of pace. Chance finds something there too, but does not halve the error.
 LATE_GAIN = 0.5
@@ -96,7 +97,8 @@ def _best_cut(means: npt.NDArray[np.float64]) -> tuple[int, float]:
     left = number - np.arange(number)
     total = np.cumsum(means[::-1])[::-1]
     squares = np.cumsum(means[::-1] ** 2)[::-1]
-    scatter = np.maximum(0.0, squares - total**2 / left)
+    scatter = squares - total**2 / left
+    scatter[scatter < ROUNDING] = 0.0
     # Variance over number: the square of the standard error of the mean of what is left.
     error = (scatter / left**2)[: int(LATEST_CUT * number) + 1]
     cut = int(np.argmin(error))

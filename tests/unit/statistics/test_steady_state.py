@@ -120,3 +120,9 @@ def test_steady_trials_seldom_raise_a_flag_together() -> None:
             noise[:, index] += 0.9 * noise[:, index - 1]
         raised += bool(steadiness_flags([find_steady_state(trial) for trial in np.exp(0.3 * noise)]))
     assert raised / 200 <= 0.01
+
+
+def test_a_slow_start_before_equal_latencies_is_cut_off_where_it_ends() -> None:
+    """A coarse clock, or a device without jitter: what is left has no scatter at all, and every later cut is as good."""
+    found = find_steady_state(np.r_[np.full(100, 20_000), np.full(2000, 2_000)])
+    assert found.start is not None and 100 <= found.start <= 150
