@@ -171,8 +171,9 @@ def _sureness(row: ResultRow) -> str:
 
 def headline_spread(row: ResultRow) -> Spread:
     """The median latency, or the throughput where a scenario is about that, with its interval or range."""
-    if row.scenario in THROUGHPUT_SCENARIOS or row.p50_ms is None:
-        return spread_of(row.throughput, row.throughput_per_s)
+    rate = spread_of(row.throughput, row.throughput_per_s)
+    if rate.value is not None and (row.scenario in THROUGHPUT_SCENARIOS or row.p50_ms is None):
+        return rate
     return spread_of((row.quantiles or {}).get("p50"), row.p50_ms)
 
 

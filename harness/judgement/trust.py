@@ -79,10 +79,10 @@ class Evidence:
 def trust_of_row(row: ComparableRow) -> Trust:
     """Grade a row of the store."""
     accuracy, fidelity = row.accuracy or {}, row.fidelity or {}
-    if row.scenario in _THROUGHPUT_FIRST or row.p50_ms is None:
-        spread = spread_of(row.throughput, row.throughput_per_s)
-    else:
-        spread = spread_of((row.quantiles or {}).get("p50"), row.p50_ms)
+    spread = spread_of((row.quantiles or {}).get("p50"), row.p50_ms)
+    if row.scenario in _THROUGHPUT_FIRST or spread.value is None:
+        rate = spread_of(row.throughput, row.throughput_per_s)
+        spread = rate if rate.value is not None else spread
     evidence = Evidence(
         row.status, row.reason, row.source_kind == "imported", row.flags, row.trials > 0, spread,
         row.scenario == "cold_start", accuracy.get("gate"),
@@ -95,11 +95,11 @@ def trust_of_row(row: ComparableRow) -> Trust:
 def trust_of_measurement(measurement: Measurement, source: Source, environment: Environment | None = None) -> Trust:
     """Grade a measurement of a record, before it is in any store."""
     latency, accuracy, effective = measurement.latency_ms, measurement.accuracy, measurement.effective
-    if measurement.case.scenario in _THROUGHPUT_FIRST or latency is None:
+    spread = spread_of(asdict(latency.p50) if latency is not None else None)
+    if measurement.case.scenario in _THROUGHPUT_FIRST or spread.value is None:
         quantile = asdict(measurement.throughput) if measurement.throughput is not None else None
-        spread = spread_of(quantile, measurement.throughput_per_s)
-    else:
-        spread = spread_of(asdict(latency.p50))
+        rate = spread_of(quantile, measurement.throughput_per_s)
+        spread = rate if rate.value is not None else spread
     verified = (accuracy is not None and accuracy.value is not None) or (
         measurement.fidelity is not None and _compared(asdict(measurement.fidelity))
     )
