@@ -118,7 +118,7 @@ def _ranges(
 ) -> Any:
     """Run the calibration data through the float network; return each activation's range (onnxruntime's TensorsData)."""
     from onnxruntime import InferenceSession, SessionOptions
-    from onnxruntime.quantization.calibrate import CalibrationMethod, TensorsData, create_calibrator
+    from onnxruntime.quantization.calibrate import CalibrationMethod, TensorData, TensorsData, create_calibrator
 
     chosen = {
         "minmax": (CalibrationMethod.MinMax, {}),
@@ -152,7 +152,7 @@ def _ranges(
             raise ModelError(
                 f"The calibration data drive {name} of {source.artifact.name} to a value that is no number."
             )
-        data[name] = (rounded_outward(low, down=True), rounded_outward(high, down=False))
+        data[name] = TensorData(lowest=rounded_outward(low, down=True), highest=rounded_outward(high, down=False))
     return TensorsData(chosen[0], data)
 
 
