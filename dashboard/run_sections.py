@@ -60,7 +60,7 @@ def _rates(row: ResultRow) -> None:
             f"{number(recorded)} queries/s" if recorded is not None else str(curve.get("reason") or "none is recorded")
         )
         st.caption(
-            f"Recorded for the workload's own limit of {number(own)} ms at {plain(curve.get('percentile'))}: {plain(told)}."
+            f"Recorded for the workload's own limit of {number(own)} ms at {plain(curve.get('percentile'))}: {plain(told.rstrip('.'))}."
             if own
             else "The workload has no limit of its own."
         )

@@ -213,14 +213,13 @@ def _pictures(view: data.View, row: ResultRow) -> None:
         st.subheader("Distribution of latencies", anchor=False)
         st.altair_chart(distribution)
         st.caption("Bars count raw samples between logarithmic edges. Dashed lines: p50, p90, p99.")
-    elif row.p50_ms is not None:
+    elif row.p50_ms is not None and not row.rate_curve:
         st.caption("No raw samples are kept for this measurement, so its distribution cannot be drawn.")
-    columns = st.columns(2)
-    for column, title, chart in zip(columns, ("Stages of one sample", "Cold start"), (stages, start), strict=True):
-        if chart is not None:
-            with column:
-                st.subheader(title, anchor=False)
-                st.altair_chart(chart)
+    drawn = [(title, chart) for title, chart in (("Stages of one sample", stages), ("Cold start", start)) if chart]
+    for column, (title, chart) in zip(st.columns(2), drawn, strict=False):
+        with column:
+            st.subheader(title, anchor=False)
+            st.altair_chart(chart)
 
 
 def _surroundings(detail: RunDetail) -> None:
