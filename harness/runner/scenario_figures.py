@@ -12,7 +12,7 @@ import numpy as np
 from harness.judgement import flags
 from harness.judgement.intervals import CONFIDENCE
 from harness.judgement.over_time import Course, over_time, throttled
-from harness.judgement.rate_curve import RateTrial, curve_of, highest_rate, samples_at, trial_from
+from harness.judgement.rate_curve import RateTrial, curve_of, highest_rate, latency_at, trial_from
 from harness.judgement.summary import COLD_PARTS, over_trials, summarise_cold_start, summarise_latency
 from harness.records import ColdStart, Flag, Latency, OverTime, Quantile, RateCurve
 from harness.runner.steadiness import LATENCY, samples_of
@@ -142,7 +142,7 @@ def _server(
         raised = (Flag(flags.OVERLOAD, f"At all {len(rates)} offered rates the queue grew until the end."),)
     throughput = _met(curve, batch)
     return ScenarioFigures(
-        latency_ms=summarise_latency(samples_at(trials, rate), confidence),
+        latency_ms=latency_at(trials, rate, confidence),
         throughput_per_s=throughput.value,
         throughput=throughput,
         rate_curve=curve,

@@ -20,7 +20,7 @@ LOWEST, HIGHEST = 0.3, 1.1  # of the capacity that a closed loop shows
 STEPS = (1, 2, 4)  # R20, R10, R5
 ENOUGH = 100  # queries at each rate; where the time does not hold them, the rates stand further apart
 LEAST = 10
-BASE_SHARE = 0.5  # of the time for all rates alike, the rest goes to where the limit lies
+BASE_SHARE = 0.4  # of the time for all rates alike, the rest goes to where the limit lies
 RAMP_SHARE = 0.1  # of the queries at one rate: the queue begins empty, so the first ones say nothing of the load
 
 
