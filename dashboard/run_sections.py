@@ -57,10 +57,12 @@ def _rates(row: ResultRow) -> None:
                 st.caption(plain(found.reason))
         recorded = curve.get("highest_met_per_s")
         told = (
-            f"{number(recorded)} queries/s" if recorded is not None else str(curve.get("reason") or "none is recorded")
+            f"{number(recorded)} queries/s"
+            if recorded is not None
+            else str(curve.get("reason") or "none is recorded").rstrip(".")
         )
         st.caption(
-            f"Recorded for the workload's own limit of {number(own)} ms at {plain(curve.get('percentile'))}: {plain(told.rstrip('.'))}."
+            f"Recorded for the workload's own limit of {number(own)} ms at {plain(curve.get('percentile'))}: {plain(told)}."
             if own
             else "The workload has no limit of its own."
         )

@@ -36,13 +36,10 @@ def sampling_grid(row: ResultRow, trials: Sequence[Mapping[str, Any]]) -> Grid:
                 STOPPED.get(str(found.get("stopped")), str(found.get("stopped"))),
                 found.get("sentence") or "",
             ),
-            (
-                "Half of the interval asked for",
-                _percent(asked),
-                f"of the value of {found.get('figure') or 'the figure'}",
-            ),
             ("Half of the interval reached", _percent(reached) or "a range, or nothing", ""),
         ]
+        figure = f"of the value of {found.get('figure') or 'the figure'}"
+        lines += [("Half of the interval asked for", _percent(asked), figure)] if asked is not None else []
         lines += [("Looked at after", looks, "trials; the numbers are fixed beforehand")] if looks else []
     if timing:
         said = f"{sum(discarded):,} samples in {len(discarded)} trials" if discarded else "none"
