@@ -242,6 +242,7 @@ def _measure(
     from harness.configuration import load_configuration
     from harness.models.store import ModelStore
     from harness.runner.case_builder import CaseBuilder
+    from harness.runner.references import REFERENCE_BACKEND
     from harness.sensors import available_meters
 
     device = this_device()
@@ -260,6 +261,7 @@ def _measure(
         listen(Progress(0, len(plan.intents), f"preparing {number + 1} of {len(plan.intents)}: {intent.workload.name}"))
         probe = plan.probes.get((intent.backend, intent.target))
         cases.append(builder.build(intent, probe, formats[intent.backend]))
+    cases += builder.references(cases, formats[REFERENCE_BACKEND])
     finished = run_trials(
         cases,
         plan.suite.seed,

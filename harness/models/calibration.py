@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.artifacts import ModelFile
-from harness.datasets import Dataset, open_calibration
+from harness.datasets import Dataset, open_calibration, open_dataset
 from harness.datasets.definition import contents_of, leading, subset
+from harness.datasets.overlap import refuse_shared
 from harness.errors import ModelError
 from harness.models.build import needs_calibration
 from harness.models.cache import Cache
@@ -21,6 +22,9 @@ from harness.models.catalog import ArtifactEntry, ModelEntry
 from harness.models.progress import Progress
 from harness.models.quantisation.contract import Array, Inputs
 from harness.tasks import Sample, Task, carried, create
+
+if TYPE_CHECKING:
+    from harness.workloads.definition import Workload
 
 
 class Store(Protocol):
@@ -102,7 +106,21 @@ def calibration_of(entry: ModelEntry, artifact: ArtifactEntry, store: Store) -> 
     workload = load_workloads()[asked.workload]
     task = create(workload.task, task_parameters(workload, store))
     stream = store.ensure(entry.name, "onnx") if task.carry else None
-    return calibration_set(dataset, asked.samples, task, stream)
+    chosen = calibration_set(dataset, asked.samples, task, stream)
+    evaluation = _evaluation(workload, store)
+    if evaluation is not None:
+        refuse_shared(chosen.identity, chosen.contents, evaluation)
+    return chosen
+
+
+def _evaluation(workload: Workload, store: Store) -> Dataset | None:
+    """Return the data that judge the workload; None where they cannot be had: then they judge nothing here."""
+    if workload.dataset is None:
+        return None
+    try:
+        return open_dataset(workload.dataset, cache=store.cache.root, offline=store.offline)
+    except ModelError:
+        return None
 
 
 def calibration_set(dataset: Dataset, samples: int, task: Task, stream: ModelFile | None = None) -> CalibrationSet:

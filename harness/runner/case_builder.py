@@ -10,6 +10,7 @@ from backends.base import TargetStatus
 from harness.artifacts import ModelFile
 from harness.canonical import digest_of
 from harness.datasets import Dataset
+from harness.datasets.overlap import shared_with_calibration
 from harness.energy import meter_of
 from harness.errors import ModelError
 from harness.models.progress import Progress
@@ -19,6 +20,7 @@ from harness.runner.case_sources import CaseSources, Configured
 from harness.runner.cases import PlannedCase, PlannedTrial, case_of
 from harness.runner.jobs import JobMaker
 from harness.runner.plan import Intent
+from harness.runner.references import FULL, missing_references
 from harness.sensors import MeterStatus
 from harness.suites.definition import Suite
 from harness.worker.job import Job
@@ -85,13 +87,16 @@ class CaseBuilder:
         energy_reason = self._energy_reason(intent, case)
         if energy_reason is None:
             jobs.append(("energy", 0, self._jobs.energy(intent, model, pool)))
-        if intent.accuracy:
-            opened = self._sources.labelled(intent.workload)
+        overlap: str | None = None
+        if intent.accuracy or intent.fidelity:
             whole = self._sources.model(intent.workload, model.artifact.format, intent.artifact_precision, 1)
-            if isinstance(opened, Dataset) and isinstance(whole, ModelFile):
-                data = opened
-                jobs.append(("accuracy", 0, self._jobs.accuracy(intent, whole, data)))
-            else:
+            opened = self._sources.labelled(intent.workload) if intent.accuracy else None
+            if isinstance(whole, ModelFile) and isinstance(opened, Dataset):
+                data, overlap = opened, shared_with_calibration(whole, opened)
+                jobs.append(("accuracy", 0, self._jobs.accuracy(intent, whole, data, pool)))
+            elif isinstance(whole, ModelFile) and intent.fidelity:
+                jobs.append(("fidelity", 0, self._jobs.fidelity(intent, whole, pool)))
+            if intent.accuracy and data is None:
                 accuracy_reason = f"Not measured: {opened if isinstance(opened, ModelError) else whole}"
         # A run that is resumed takes no trial of a file that has changed since, by a newer recipe for example.
         files = digest_of([case.key, model.artifact.sha256])
@@ -106,7 +111,36 @@ class CaseBuilder:
             accuracy_reason=accuracy_reason,
             energy_reason=energy_reason,
             device_name=probe.device_name if probe is not None else None,
+            calibration_overlap=overlap,
         )
+
+    def references(self, cases: Sequence[PlannedCase], formats: Sequence[str]) -> list[PlannedCase]:
+        """Return what accuracy and fidelity of these cases are held against, where the cases themselves do not hold it.
+
+        `formats` are those of the reference's backend. A case without trials says why there is none.
+        """
+        return [self._reference(intent, formats) for intent in missing_references(cases)]
+
+    def _reference(self, intent: Intent, formats: Sequence[str]) -> PlannedCase:
+        """Return a case of quality trials only. Its identifiers are those of no measurement."""
+        model_format = self._sources.model_format(intent, formats)
+        model = self._sources.model(intent.workload, model_format, FULL, 1) if model_format is not None else None
+        identifier = self._identifier(f"reference-{intent.workload.name}")
+        if not isinstance(model, ModelFile):
+            reason = str(model or f"There is no fp32 file of {intent.workload.name} that {intent.backend} reads.")
+            case = case_of(intent, None, None)
+            return PlannedCase(intent, case, identifier, None, status="unsupported", reason=reason, reference_only=True)
+        pool = self._sources.pool(intent.workload)
+        case = case_of(intent, model, pool.dataset)
+        opened = self._sources.labelled(intent.workload) if intent.accuracy else None
+        data = opened if isinstance(opened, Dataset) else None
+        job = (
+            self._jobs.accuracy(intent, model, data, pool)
+            if data is not None
+            else self._jobs.fidelity(intent, model, pool)
+        )
+        trial = self._trial(digest_of(["reference", case.key, model.artifact.sha256]), job.kind, 0, job)
+        return PlannedCase(intent, case, identifier, model.artifact, (trial,), accuracy_data=data, reference_only=True)
 
     def _without_trials(self, intent: Intent, status: str, reason: str) -> PlannedCase:
         case = case_of(intent, None, None)

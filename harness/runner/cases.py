@@ -41,7 +41,6 @@ class PlannedCase:
     device_name: str | None = None
     calibration_overlap: str | None = None  # which data set the file's scales and judge its accuracy too
     reference_only: bool = False  # its quality trials are what others are held against; it makes no measurement
-    reference_reason: str | None = None  # why its workload has no fp32 reference here
 
 
 def case_of(intent: Intent, model: ModelFile | None, dataset: str | None) -> Case:

@@ -12,7 +12,7 @@ from harness.models.store import ModelStore
 from harness.runner.plan import Intent
 from harness.suites.definition import Suite
 from harness.tasks.base import Sample
-from harness.worker.job import Job, JobModel
+from harness.worker.job import FidelityInputs, Job, JobModel
 from harness.workloads.preparation import random_parameters, task_parameters
 
 LIMITS = ("duration_s", "warmup_s", "min_queries", "max_queries", "limit_s")
@@ -47,12 +47,23 @@ class JobMaker:
         parameters = {**job.scenario_parameters, "loaded_idle_s": waited_s}
         return replace(job, scenario_parameters=parameters, timeout_s=job.timeout_s + waited_s)
 
-    def accuracy(self, intent: Intent, model: ModelFile, data: Dataset) -> Job:
-        """Return the job that predicts every labelled sample once."""
+    def accuracy(self, intent: Intent, model: ModelFile, data: Dataset, pool: LatencyPool) -> Job:
+        """Return the job that predicts every labelled sample once, and then makes the fidelity pass in the same process."""
         task, parameters = intent.workload.task, task_parameters(intent.workload, self._store)
-        return self._filled(
-            "accuracy", intent, model, data.samples, task, parameters, 1, self._suite.accuracy_timeout_s
-        )
+        job = self._filled("accuracy", intent, model, data.samples, task, parameters, 1, self._suite.accuracy_timeout_s)
+        return replace(job, fidelity=self._fidelity_inputs(intent, model, pool))
+
+    def fidelity(self, intent: Intent, model: ModelFile, pool: LatencyPool) -> Job:
+        """Return the job that keeps the raw outputs of a fixed set of inputs; `model` is the file of batch 1."""
+        inputs = self._fidelity_inputs(intent, model, pool)
+        timeout = self._suite.timeout_s
+        job = self._filled("fidelity", intent, model, (), inputs.task, inputs.task_parameters, 1, timeout)
+        return replace(job, fidelity=inputs)
+
+    def _fidelity_inputs(self, intent: Intent, model: ModelFile, pool: LatencyPool) -> FidelityInputs:
+        if pool.random:
+            return FidelityInputs("random_inputs", random_parameters(model), pool.samples)
+        return FidelityInputs(intent.workload.task, task_parameters(intent.workload, self._store), pool.samples)
 
     def _rotating(self, kind: str, intent: Intent, model: ModelFile, pool: LatencyPool, batch: int) -> Job:
         task, parameters = intent.workload.task, task_parameters(intent.workload, self._store)

@@ -21,6 +21,7 @@ CPU_TARGETS = ("cpu", "cpu_only", "cpu_builtin", "cpu_reference")
 # Seconds a trial takes beside its window: start, import, load, decoding the samples. Only for the plan's estimate.
 TRIAL_OVERHEAD_S = 1.2
 ACCURACY_S = 8.0
+FIDELITY_S = 1.5
 PLACEMENT_S = 3.0
 
 
@@ -74,6 +75,7 @@ class Intent:
     device_index: int
     group: Group
     accuracy: bool = False
+    fidelity: bool = False
     placement: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)  # Case.scenario_parameters
     status: str | None = None  # unsupported, skipped
@@ -97,7 +99,12 @@ class Intent:
         if not self.runs:
             return 0.0
         window = 0.0 if self.scenario == "cold_start" else self.group.warmup_s + self._window_s
-        return trials * (TRIAL_OVERHEAD_S + window) + ACCURACY_S * self.accuracy + PLACEMENT_S * self.placement
+        return (
+            trials * (TRIAL_OVERHEAD_S + window)
+            + ACCURACY_S * self.accuracy
+            + FIDELITY_S * self.fidelity
+            + PLACEMENT_S * self.placement
+        )
 
     @property
     def _window_s(self) -> float:
@@ -130,14 +137,16 @@ def expand(
                     )  # fmt: skip
                     if key in cases:
                         continue
-                    # Accuracy belongs to the artifact, runtime, target and precision: it is measured once for all of
-                    # their cases.
+                    # Accuracy and fidelity belong to the artifact, runtime, target and precision: they are measured once
+                    # for all of their cases.
                     quality = (name, backend, target, f"{intent.artifact_precision}/{intent.precision}")
-                    first = name in suite.accuracy and quality not in measured and intent.runs
+                    first = quality not in measured and intent.runs
                     if first:
                         measured.add(quality)
                     placement = suite.placement and intent.scenario == "single_stream" and intent.runs
-                    cases[key] = replace(intent, accuracy=first, placement=placement)
+                    cases[key] = replace(
+                        intent, accuracy=first and name in suite.accuracy, fidelity=first, placement=placement
+                    )
     if not cases:
         raise UsageError(
             "The selection leaves nothing to run.", f"Look at the suite with `weigh run {suite.name} --plan`."

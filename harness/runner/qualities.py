@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from harness.judgement import flags
 from harness.judgement.accuracy_gate import gate_flags
+from harness.judgement.fidelity import fidelity_flags
 from harness.records import Accuracy, Fidelity, Flag
 from harness.runner.accuracy import Judged, accuracy_of, with_reference
 from harness.runner.cases import PlannedCase, pick_key
+from harness.runner.fidelity import fidelity_of, itself, without_reference
 from harness.runner.references import is_reference
 from harness.runner.trial_process import Outcome
 
@@ -39,22 +41,47 @@ def qualities_of(
             owners.setdefault(pick_key(case), case)
     judged = {key: accuracy_of(case, _outcome(case, outcomes, "accuracy"), suite) for key, case in owners.items()}
     references = {case.intent.workload.name: key for key, case in owners.items() if is_reference(case.intent)}
+    absent = {case.intent.workload.name: case.reason for case in cases if case.reference_only and case.status}
     found: dict[str, Quality] = {}
     for key, case in owners.items():
-        reference = references.get(case.intent.workload.name)
-        found[key] = _quality(case, judged[key], judged[reference] if reference is not None else None)
+        name = case.intent.workload.name
+        beside = references.get(name)
+        missing = absent.get(name) or "this run has no fp32 reference of onnxruntime on the CPU."
+        accuracy = _accuracy(case, judged[key], judged[beside] if beside is not None else None, missing)
+        fidelity = _fidelity(case, owners[beside] if beside is not None else None, outcomes, missing)
+        found[key] = Quality(accuracy.accuracy, fidelity.fidelity, (*accuracy.flags, *fidelity.flags))
     return found
 
 
-def _quality(case: PlannedCase, judged: Judged | None, reference: Judged | None) -> Quality:
+def _accuracy(case: PlannedCase, judged: Judged | None, reference: Judged | None, missing: str) -> Quality:
     if judged is None:
         return Quality()
-    missing = case.reference_reason or "this run has no fp32 reference of onnxruntime on the CPU."
     done = with_reference(judged, reference, case.intent.workload.quality_target, missing, case.calibration_overlap)
     found = list(gate_flags(done.accuracy, done.sentence))
     if case.calibration_overlap is not None:
         found.append(Flag(flags.OVERLAPPING_CALIBRATION, case.calibration_overlap))
     return Quality(done.accuracy, flags=tuple(found))
+
+
+def _fidelity(
+    case: PlannedCase, reference: PlannedCase | None, outcomes: Mapping[str, Outcome | None], missing: str
+) -> Quality:
+    if not _has_trial(case):
+        return Quality()
+    if reference is None:
+        return Quality(fidelity=without_reference(missing))
+    if is_reference(case.intent):
+        return Quality(fidelity=itself(case))
+    outcome = _quality_outcome(case, outcomes)
+    fidelity = fidelity_of(case, outcome, reference, _quality_outcome(reference, outcomes))
+    report = outcome.document.get("report") if outcome is not None else None
+    precision = (report or {}).get("precision")
+    return Quality(fidelity=fidelity, flags=fidelity_flags(fidelity, case.intent.artifact_precision, precision))
+
+
+def _quality_outcome(case: PlannedCase, outcomes: Mapping[str, Outcome | None]) -> Outcome | None:
+    """Return the outcome that holds the raw outputs: an accuracy trial makes the fidelity pass too."""
+    return _outcome(case, outcomes, "fidelity") or _outcome(case, outcomes, "accuracy")
 
 
 def _has_trial(case: PlannedCase) -> bool:

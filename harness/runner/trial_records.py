@@ -10,6 +10,7 @@ from harness.judgement.steady_state import SteadyState
 from harness.records import MeasurementStatus, SampleBlob, Trial, TrialKind
 from harness.runner.cases import PlannedTrial
 from harness.runner.trial_process import Outcome
+from harness.worker.outputs import OUTPUTS
 
 NANOSECONDS = "_ns"  # files of this ending hold eight bytes for each sample; others hold lines
 
@@ -21,6 +22,8 @@ def trial_of(trial: PlannedTrial, outcome: Outcome, steady: SteadyState | None, 
     """
     samples = []
     for what, data in sorted(outcome.files.items()):
+        if what == OUTPUTS:
+            continue  # megabytes that are compared and then not asked for again; fidelity keeps what they said
         packed = zlib.compress(data, 6)
         digest = sha256_hex(packed)
         blobs[digest] = packed

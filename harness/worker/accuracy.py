@@ -11,6 +11,8 @@ from typing import Any
 
 from backends.base import Array
 from harness.tasks import carried, create
+from harness.worker.fidelity import keep_outputs
+from harness.worker.finite import require_finite
 from harness.worker.job import Job
 from harness.worker.loading import load
 from harness.worker.memory import peak_rss_bytes
@@ -19,7 +21,11 @@ PREDICTIONS = "predictions"
 
 
 def run_accuracy(job: Job) -> dict[str, Any]:
-    """Run all samples with batch 1 and write one JSON line {"id", "prediction"} for each."""
+    """Run all samples with batch 1 and write one JSON line {"id", "prediction"} for each.
+
+    Raises NotFinite at the first output that holds NaN or infinity. Where the job asks for it, the fidelity pass follows in
+    the same session.
+    """
     loaded = load(job)
     session = loaded.session
     session.prepare(1)
@@ -30,13 +36,18 @@ def run_accuracy(job: Job) -> dict[str, Any]:
         for sample in job.samples:
             inputs = carried(task, sample, task.preprocess(task.decode(sample)), previous)
             outputs = loaded.outputs.to_canonical(session.infer(0, loaded.inputs.to_file([inputs])))
+            require_finite(outputs, sample.id)
             for prediction in task.postprocess(outputs)[:1]:
                 lines.write(json.dumps({"id": sample.id, "prediction": prediction}, allow_nan=False) + "\n")
             previous = outputs if task.carry else None
+    end = time.monotonic_ns()
+    files = [{"what": PREDICTIONS, "count": len(job.samples)}]
+    if job.fidelity is not None:
+        files.append(keep_outputs(job, loaded))
     return {
         "window_start_ns": start,
-        "window_end_ns": time.monotonic_ns(),
+        "window_end_ns": end,
         "report": asdict(session.report()),
-        "files": [{"what": PREDICTIONS, "count": len(job.samples)}],
+        "files": files,
         "peak_rss_bytes": peak_rss_bytes(),
     }

@@ -30,6 +30,15 @@ class JobModel:
 
 
 @dataclass(frozen=True)
+class FidelityInputs:
+    """What runs through the session so that its raw outputs can be held against the reference's. No labels are needed."""
+
+    task: str
+    task_parameters: Mapping[str, Any]
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True)
 class Job:
     """One trial to run. A probe job has `targets` and no model."""
 
@@ -49,6 +58,7 @@ class Job:
     scenario: str = ""
     scenario_parameters: Mapping[str, Any] = field(default_factory=dict)
     batch: int = 1
+    fidelity: FidelityInputs | None = None  # of a fidelity trial, and of an accuracy trial that does both
 
     def load_options(self) -> LoadOptions:
         """Return the options as the backend takes them."""
@@ -64,7 +74,7 @@ def write_job(job: Job, path: Path) -> None:
     """Write the job file. Labels stay behind: a worker that does not know them cannot use them."""
     document = asdict(job)
     document["schema"] = JOB_SCHEMA
-    for sample in document["samples"]:
+    for sample in [*document["samples"], *(document["fidelity"] or {}).get("samples", ())]:
         sample.pop("label")
     document["task"] = {"name": document.pop("task"), "parameters": document.pop("task_parameters")}
     document["scenario"] = {"name": document.pop("scenario"), "parameters": document.pop("scenario_parameters")}
@@ -77,6 +87,7 @@ def read_job(path: Path) -> Job:
     if document.pop("schema", None) != JOB_SCHEMA:
         raise ValueError(f"the job is not of schema {JOB_SCHEMA}")
     task, scenario, model = document.pop("task"), document.pop("scenario"), document.pop("model")
+    fidelity = document.pop("fidelity")
     return Job(
         task=task["name"],
         task_parameters=task["parameters"],
@@ -92,6 +103,13 @@ def read_job(path: Path) -> Job:
         ),
         samples=tuple(Sample.from_json(sample) for sample in document.pop("samples")),
         targets=tuple(document.pop("targets")),
+        fidelity=None
+        if fidelity is None
+        else FidelityInputs(
+            task=fidelity["task"],
+            task_parameters=fidelity["task_parameters"],
+            samples=tuple(Sample.from_json(sample) for sample in fidelity["samples"]),
+        ),
         **document,
     )
 

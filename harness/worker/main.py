@@ -54,6 +54,10 @@ def _run(job: Any, process_ms: float | None) -> dict[str, Any]:
         from harness.worker.accuracy import run_accuracy
 
         return run_accuracy(job)
+    if job.kind == "fidelity":
+        from harness.worker.fidelity import run_fidelity
+
+        return run_fidelity(job)
     if job.kind == "placement":
         from harness.worker.placement import run_placement
 
