@@ -15,7 +15,8 @@ STORE_HELP = (
 def register(app: typer.Typer) -> None:
     """Add this room's commands."""
     app.command(epilog="Example: `weigh dashboard --port 8600 --no-browser`")(dashboard)
-    app.command(epilog="Example: `weigh compare --family resnet50 --baseline onnxruntime --markdown -`")(compare)
+    examples = "`weigh compare 'rpi5 int8' 'rpi5 fp32'` · `weigh compare --family resnet50 --baseline onnxruntime --markdown -`"
+    app.command(epilog=f"Examples: {examples}")(compare)
 
 
 def dashboard(
@@ -69,7 +70,8 @@ def compare(
     systems: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Argument(
-            help="Words that name systems: hardware, device, backend, target. Default: all.", show_default=False
+            help="Words that name systems (hardware, device, backend, target, precision), or ids. Default: all.",
+            show_default=False,
         ),
     ] = None,
     family: Annotated[Optional[str], typer.Option("--family", help="Workload family, e.g. resnet50.")] = None,  # noqa: UP045
@@ -86,7 +88,11 @@ def compare(
     ] = None,
     json: Annotated[Optional[Path], typer.Option("--json", help="Write JSON to this file, - for the screen.")] = None,  # noqa: UP045
 ) -> None:
-    """Put devices and backends of one workload family side by side, against a baseline."""
+    """Put devices and backends of one workload family side by side, against a baseline.
+
+    Two names alone (systems, or ids of runs or measurements) are judged beside each other: for each metric the ratio with its
+    interval, whether the two may be compared, and why; then what differs in their environments. Exit 1 where nothing may be.
+    """
     from dashboard.compare_command import run
 
     run(tuple(systems or ()), family, workload, baseline, store, {"csv": csv, "markdown": markdown, "json": json})
