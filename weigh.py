@@ -166,6 +166,8 @@ def _extra_for(module: str) -> str | None:
         "flatbuffers": "convert",
         "safetensors": "convert",
         "tokenizers": "convert",
+        "nncf": "quantize",
+        "ai_edge_quantizer": "quantize",
     }
     return extras.get(module.partition(".")[0])
 
