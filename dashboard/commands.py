@@ -15,7 +15,7 @@ STORE_HELP = (
 def register(app: typer.Typer) -> None:
     """Add this room's commands."""
     app.command(epilog="Example: `weigh dashboard --port 8600 --no-browser`")(dashboard)
-    examples = "`weigh compare 'rpi5 int8' 'rpi5 fp32'` · `weigh compare --family resnet50 --baseline onnxruntime --markdown -`"
+    examples = "`weigh compare 'rpi5 int8' 'rpi5 fp32'` · `weigh compare --family resnet50 --baseline onnxruntime`"
     app.command(epilog=f"Examples: {examples}")(compare)
 
 
@@ -90,8 +90,9 @@ def compare(
 ) -> None:
     """Put devices and backends of one workload family side by side, against a baseline.
 
-    Two names alone (systems, or ids of runs or measurements) are judged beside each other: for each metric the ratio with its
-    interval, whether the two may be compared, and why; then what differs in their environments. Exit 1 where nothing may be.
+    Two names alone (systems, or ids of runs or measurements) are judged beside each other: for each metric the ratio with
+    its interval, whether the two may be compared, and why; then what differs in their environments. Exit 1 where nothing
+    may be.
     """
     from dashboard.compare_command import run
 

@@ -121,8 +121,8 @@ def check(
 ) -> None:
     """Compare each device's newest run with what it measured before; exit 1 when something became worse.
 
-    A case is a regression when it is more than 10 % slower and the intervals of the two do not overlap, lost more than 1 point of
-    accuracy, or was ok and no longer is. Beside a disturbance from outside the answer is undecided, which is no alarm.
+    A case is a regression when it is more than 10 % slower and the intervals of the two do not overlap, lost more than 1
+    point of accuracy, or was ok and no longer is. Beside a disturbance from outside the answer is undecided: no alarm.
     """
     from db.checking import check_devices, report_lines
     from harness.judgement.regression import SLOWER_RATIO, Thresholds
