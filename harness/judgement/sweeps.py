@@ -140,7 +140,7 @@ def _cliff(axis: Axis, before: SweepPoint, after: SweepPoint) -> Cliff | None:
     bounded = before.low is not None and after.high is not None
     rests = "their intervals do not meet" if sure else "of few trials, no interval" if bounded else "of single trials"
     sentence = (
-        f"From {before.setting} to {after.setting} {WORDS[axis]} throughput falls by {fall:.0%}, "
+        f"From {WORDS[axis]} {before.setting} to {after.setting} throughput falls by {fall:.0%}, "
         f"from {before.throughput_per_s:.4g} to {after.throughput_per_s:.4g} per second ({rests})."
     )
     return Cliff(before.setting, after.setting, fall, sentence)
@@ -156,7 +156,7 @@ def _sentence(
 ) -> str:
     tried = ", ".join(str(point.setting) for point in points)
     share = knee.throughput_per_s / best.throughput_per_s
-    text = f"Of {tried} {WORDS[axis]}, {knee.setting} is the knee: {knee.throughput_per_s:.4g} per second"
+    text = f"{WORDS[axis].capitalize()} {tried}: the knee is at {knee.setting}, {knee.throughput_per_s:.4g} per second"
     text += "" if knee is best else f", {share:.0%} of the best, which {best.setting} gives"
     if knee.p50_ms is not None and best.p50_ms is not None and knee is not best:
         text += f"; p50 {knee.p50_ms:.3g} instead of {best.p50_ms:.3g} ms"

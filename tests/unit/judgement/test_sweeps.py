@@ -36,7 +36,7 @@ def test_the_knee_is_the_smallest_batch_near_the_best() -> None:
     assert sweep.axis == "batch"
     assert [point.setting for point in sweep.points] == [1, 2, 4, 8]
     assert (sweep.knee, sweep.best, sweep.at_edge, sweep.cliffs) == (4, 8, True, ())
-    assert sweep.sentence == "Of 1, 2, 4, 8 batch, 4 is the knee: 192 per second, 96% of the best, which 8 gives."
+    assert sweep.sentence == "Batch 1, 2, 4, 8: the knee is at 4, 192 per second, 96% of the best, which 8 gives."
     assert sweep.case.batch == 4
 
 
@@ -51,7 +51,7 @@ def test_more_threads_than_cores_are_a_cliff() -> None:
     (sweep,) = sweeps_of(runs)
     (cliff,) = sweep.cliffs
     assert (cliff.before, cliff.after, round(cliff.fall, 2)) == (2, 4, 0.37)
-    assert cliff.sentence.startswith("From 2 to 4 threads throughput falls by 37%, from 95 to 60 per second")
+    assert cliff.sentence.startswith("From threads 2 to 4 throughput falls by 37%, from 95 to 60 per second")
     assert cliff.sentence in sweep.sentence
 
 
