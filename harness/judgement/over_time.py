@@ -61,8 +61,8 @@ def over_time(courses: Sequence[Course], confidence: float = CONFIDENCE) -> Over
     found = [_drift(course, confidence) for course in courses]
     known = [one for one in found if one is not None]
     if len(known) < len(found):
-        reason = f"A fifth of a trial holds fewer than {LEAST_OF_A_FIFTH} queries."
-        return OverTime(slices, verdict="undecided", reason=reason)
+        why = f"A fifth of a trial holds fewer than {LEAST_OF_A_FIFTH} queries."
+        return OverTime(slices, verdict="undecided", reason=why)
     values = [one.value for one in known]
     across = median_over_trials(values, confidence)
     low, high = across.low, across.high
