@@ -39,6 +39,8 @@ def print_plan(plan: Plan) -> None:
         f"{running} of {len(plan.intents)} cases can run here, in {_minutes(plan.expected_s, plan.longest_s)} "
         "beside what has to be fetched."
     )
+    for note in plan.notes:
+        typer.echo(note)
     if plan.suite.budget_s is not None:
         typer.echo(f"After {plan.suite.budget_s / 60:.0f} minutes of measuring no further round begins.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 import uuid
 from collections.abc import Mapping
@@ -53,6 +54,7 @@ class Plan:
     probes: Mapping[tuple[str, str], TargetStatus]
     processors: int
     archive: Path  # the packed worker
+    notes: tuple[str, ...] = ()  # what a person should know before waiting for it
 
     @property
     def expected_s(self) -> float:
@@ -98,7 +100,7 @@ def plan_run(request: RunRequest, document: TomlFile | None = None) -> Plan:
     from harness.configuration import load_configuration
     from harness.runner.probing import probe_targets
     from harness.runner.processors import available_processors
-    from harness.suites.own_files import check_own_files
+    from harness.suites.own_files import check_own_models, missing_data
     from harness.suites.reader import known_workloads
     from harness.worker.pack import worker_archive
 
@@ -113,7 +115,7 @@ def plan_run(request: RunRequest, document: TomlFile | None = None) -> Plan:
             suite = suite_from(document)
         workloads = known_workloads(suite)
     if document is not None:
-        check_own_files(suite.workloads.values(), str(document.path))
+        check_own_models(suite.workloads.values(), str(document.path))
     processors = available_processors()
     targets = {name: backends.create(name).targets() for name in backends.BACKENDS}
     if is_model_file(request.suite):
@@ -123,7 +125,8 @@ def plan_run(request: RunRequest, document: TomlFile | None = None) -> Plan:
     places = [(intent.backend, intent.target) for intent in intents if intent.runs]
     with TemporaryDirectory(prefix="weighbridge-probe-") as folder:
         probes = probe_targets(archive, Path(folder), places, configuration.runtimes, request.selection.device_index)
-    return Plan(suite, document, intents, probes, processors, archive)
+    notes = missing_data(suite.workloads.values()) if document is not None else ()
+    return Plan(suite, document, intents, probes, processors, archive, notes)
 
 
 def run_suite(
@@ -245,6 +248,8 @@ def _measure(
     from harness.runner.references import REFERENCE_BACKEND
     from harness.sensors import available_meters
 
+    for note in plan.notes:  # before anything is measured, not after
+        print(note, file=sys.stderr, flush=True)
     device = this_device()
     environment = environment_now(plan.probes.values(), kept.get("resumed_from"))
     configuration = load_configuration()

@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.suites import Suite, read_suite
-from harness.suites.own_files import check_own_files
+from harness.suites.own_files import check_own_models, missing_data
 
 SUITE = """
 name = "mine"
@@ -31,18 +31,21 @@ def suite(tmp_path: Path) -> Suite:
     return read_suite(str(tmp_path / "mine.toml"))[0]
 
 
-def test_every_missing_path_is_named(tmp_path: Path) -> None:
+def test_a_missing_model_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        check_own_files(suite(tmp_path).workloads.values(), "mine.toml")
-    words = str(caught.value)
-    assert f"mine.toml: there is no model file {tmp_path / 'model.onnx'} for the workload shelf" in words
-    assert f"there is no folder {tmp_path / 'fotos'} for the dataset shop of the workload shelf" in words
-
-
-def test_a_table_of_labels_is_looked_for_where_the_folder_is_there(tmp_path: Path) -> None:
+        check_own_models(suite(tmp_path).workloads.values(), "mine.toml")
+    words = f"mine.toml: there is no model file {tmp_path / 'model.onnx'} for the workload shelf."
+    assert str(caught.value).startswith(words)
     (tmp_path / "model.onnx").touch()
+    check_own_models(suite(tmp_path).workloads.values(), "mine.toml")
+
+
+def test_missing_data_are_said_with_what_follows(tmp_path: Path) -> None:
+    what_follows = "shelf is measured on random inputs, its accuracy not at all."
+    folder = f"The folder {tmp_path / 'fotos'} of the dataset shop does not exist: {what_follows}"
+    assert missing_data(suite(tmp_path).workloads.values()) == (folder,)
     (tmp_path / "fotos").mkdir()
-    with pytest.raises(UsageError, match="no table of labels"):
-        check_own_files(suite(tmp_path).workloads.values(), "mine.toml")
+    labels = f"The table of labels {tmp_path / 'labels.tsv'} of the dataset shop does not exist: {what_follows}"
+    assert missing_data(suite(tmp_path).workloads.values()) == (labels,)
     (tmp_path / "labels.tsv").touch()
-    check_own_files(suite(tmp_path).workloads.values(), "mine.toml")
+    assert missing_data(suite(tmp_path).workloads.values()) == ()
