@@ -165,8 +165,8 @@ class Windows:
         return np.asarray(2 * counts[..., 0] / (2 * counts[..., 0] + counts[..., 1] + counts[..., 2]))
 
 
-RUNS = 200
-MOST_MISSED = 20  # of 200: at a coverage of 93 % more are missed in one of twenty tests, at 95 % in one of 500
+RUNS = 120
+MOST_MISSED = 13  # of 120: at a coverage of 93 % more are missed in one of twenty tests, at 95 % in one of 300
 
 
 @pytest.mark.slow
@@ -208,6 +208,36 @@ def test_resampled_intervals_of_an_area_under_the_curve_cover(noise: float) -> N
         here, there = scores(np.random.RandomState(1000 + run), positive)
         first, second = curve_area(here, positive, "c"), curve_area(there, positive, "c")
         found = resampled(first.value, second.value, first.groups, "recordings")
+        covered += found.low <= truth <= found.high
+    assert covered >= RUNS - MOST_MISSED
+
+
+@pytest.mark.slow
+def test_resampled_intervals_of_an_average_precision_cover() -> None:
+    """24 pictures of four faces each, whose scores get noise and of whose detections every twentieth goes wrong."""
+    from harness.tasks.resampled import Resampled, precision_area
+
+    def pictures(random: np.random.RandomState, count: int) -> tuple[Resampled, Resampled]:
+        picture = np.repeat(np.arange(count), 6)
+        hits = np.tile([True, True, True, True, False, False], count) & (random.rand(6 * count) < 0.93)
+        scores = 1.5 * hits + random.normal(size=6 * count)
+        other = scores + 0.4 * random.normal(size=6 * count)
+        kept = hits & (random.rand(6 * count) < 0.95)
+        totals = np.full(count, 4.0)
+
+        def ranked(values: FloatArray, right: npt.NDArray[np.bool_]) -> Resampled:
+            order = np.argsort(-values, kind="stable")
+            return precision_area(picture[order], right[order], totals)
+
+        return ranked(other, kept), ranked(scores, hits)
+
+    here, there = pictures(np.random.RandomState(1), 20_000)
+    whole = np.ones((1, 20_000))
+    truth = float(here.value(whole)[0] / there.value(whole)[0])
+    covered = 0
+    for run in range(RUNS):
+        here, there = pictures(np.random.RandomState(1000 + run), 24)
+        found = resampled(here.value, there.value, here.groups, "pictures")
         covered += found.low <= truth <= found.high
     assert covered >= RUNS - MOST_MISSED
 

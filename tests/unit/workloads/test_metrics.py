@@ -184,3 +184,54 @@ def test_every_metric_is_given_by_its_task() -> None:
     )
     notes = evaluate("note_transcription", {"a": {"notes": [[1, 0, 4]]}}, [Sample("a", label=[[1, 0, 4]])])
     assert (notes.metric, notes.value) == ("frame_f1", 1.0) and notes.metric in METRICS["note_transcription"]
+
+
+def test_a_weighted_metric_is_that_of_samples_that_are_there_so_often() -> None:
+    """What a bootstrap draws, done by hand: weights 0, 1 and 2 against leaving out and doubling."""
+    random = np.random.RandomState(3)
+    truth = [[[0, 0, 10, 10], [20, 20, 30, 30]] for _ in range(6)]
+    found = [
+        {"boxes": [[0, 0, 10, 10 + n], [21, 20, 30, 30], [50, 50, 60, 60]], "scores": random.rand(3).tolist()}
+        for n in range(6)
+    ]
+    counts = [[0, 1, 2, 1, 2, 0], [1, 1, 1, 1, 1, 1]]
+    chosen = [[n for n in range(6) for _ in range(row[n])] for row in counts]
+
+    faces = evaluate(
+        "face_detection", {str(n): found[n] for n in range(6)}, [Sample(str(n), label=truth[n]) for n in range(6)]
+    )
+    assert faces.resampled is not None
+    expected = [average_precision([found[n] for n in row], [truth[n] for n in row]) for row in chosen]
+    assert faces.resampled.value(np.array(counts, dtype=float)).tolist() == pytest.approx(expected)
+
+    runs, sounding = [[[n, 0, 5]] for n in range(6)], [[[n, 2, 6 + n]] for n in range(6)]
+    notes = evaluate(
+        "note_transcription",
+        {str(n): {"notes": runs[n]} for n in range(6)},
+        [Sample(str(n), label=sounding[n]) for n in range(6)],
+    )
+    assert notes.resampled is not None
+    expected = [float(frame_f1([runs[n] for n in row], [sounding[n] for n in row])[0]) for row in chosen]
+    assert notes.resampled.value(np.array(counts, dtype=float)).tolist() == pytest.approx(expected)
+
+    scores, kinds = [0.1, 0.4, 0.35, 0.8, 0.35, 0.9], [False, True, False, True, True, False]
+    voices = evaluate(
+        "voice_activity",
+        {str(n): {"speech": scores[n]} for n in range(6)},
+        [Sample(str(n), label=kinds[n], data={"clip": str(n)}) for n in range(6)],
+    )
+    assert voices.resampled is not None and voices.resampled.groups == (0, 1, 0, 1, 1, 0)
+    expected = [area_under_curve([scores[n] for n in row], [kinds[n] for n in row]) for row in chosen]
+    assert voices.resampled.value(np.array(counts, dtype=float)).tolist() == pytest.approx(expected)
+
+
+def test_equal_scores_are_ranked_by_their_order_whatever_the_numbers_are_called() -> None:
+    """A tie must not be decided in favour of the labelled class, nor by how a runtime happened to order it."""
+    from harness.tasks import create
+
+    task = create("image_classification", {})
+    logits = np.array([[0.5, 2.0, 2.0, 2.0, 0.1, 0.0]], dtype=np.float32)
+    assert task.postprocess({"logits": logits})[0]["classes"] == [1, 2, 3, 0, 4]
+    # As whole numbers: -128 has no positive counterpart in int8, so a ranking of negated values would put it first.
+    quantised = np.array([[-128, 127, 0, 1, 2, 3]], dtype=np.int8)
+    assert task.postprocess({"logits": quantised})[0]["classes"] == [1, 5, 4, 3, 2]
