@@ -2,7 +2,10 @@
 
 Of each layer it tells `runtimePrecision`, the type of its first operand as the file has it, and `primitiveType`, the kernel
 that was chosen, whose name ends with the type that it computes in. The two differ: a convolution whose weights the file
-keeps in fp16 has the precision f16 and the kernel brgconv_avx512_f32. The kernel is what runs.
+keeps in fp16 has the precision f16 and the kernel brgconv_avx512_f32. The kernel is what runs, with one exception: where
+weights are kept in integers and the activations are floats, the CPU makes the activations int8 as they come, in groups of
+DYNAMIC_QUANTIZATION_GROUP_SIZE (32 unless told), also where fp32 is asked for, and the kernel's name still ends with f32.
+A test compares the error with numpy's. Such layers are called "mixed".
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from typing import Any
 
 KERNELS = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "i8": "int8", "u8": "int8"}  # by the end of a kernel's name
 FLOATS = ("fp32", "fp16", "bf16")
+WHOLE = ("i4", "u4", "i8", "u8")  # weights in integers, as `runtimePrecision` names them
+MIXED = "mixed"
 # Layers that multiply and add: what a network's precision is said of. The rest (additions, activations, pools) follows them,
 # and among it, single bytes may be booleans.
 MULTIPLYING = {
@@ -57,8 +62,11 @@ class LayerPrecisions:
         return {name: self.multiplying.get(name, 0) + floats.get(name, 0) for name in names}
 
 
-def layer_precisions(layers: Iterable[tuple[str, str, str]]) -> LayerPrecisions:
-    """Count layers given as (layerType, primitiveType, runtimePrecision)."""
+def layer_precisions(layers: Iterable[tuple[str, str, str]], dynamic: bool = False) -> LayerPrecisions:
+    """Count layers given as (layerType, primitiveType, runtimePrecision).
+
+    `dynamic`: whether activations are made int8 as they come where the weights are integers.
+    """
     multiplying: Counter[str] = Counter()
     others: Counter[str] = Counter()
     told = False
@@ -68,6 +76,8 @@ def layer_precisions(layers: Iterable[tuple[str, str, str]]) -> LayerPrecisions:
             continue
         end = kernel.rpartition("_")[2].lower()
         precision = KERNELS.get(end) or KERNELS.get(operand.lower())
+        if dynamic and kind in MULTIPLYING and precision in FLOATS and operand.lower() in WHOLE:
+            precision = MIXED
         if precision is not None:
             (multiplying if kind in MULTIPLYING else others)[precision] += 1
     return LayerPrecisions(dict(sorted(multiplying.items())), dict(sorted(others.items())), told)

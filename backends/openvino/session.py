@@ -184,7 +184,10 @@ class OpenVinoSession:
                 "execution_mode": _text(self._property("EXECUTION_MODE_HINT")),
                 "cpu_pinning": self._property("ENABLE_CPU_PINNING"),
                 "loaded_from_cache": self._property("LOADED_FROM_CACHE"),
-                "math_modes": {"INFERENCE_PRECISION_HINT": self._hint()},
+                "math_modes": {
+                    "INFERENCE_PRECISION_HINT": self._hint(),
+                    "DYNAMIC_QUANTIZATION_GROUP_SIZE": self._dynamic_group(),
+                },
                 "time_by_layer_type": times.by_type if times is not None else None,
                 "time_by_precision": times.by_precision if times is not None else None,
             },
@@ -211,9 +214,14 @@ class OpenVinoSession:
 
     def _layers(self) -> LayerPrecisions:
         try:
-            return layer_precisions(layers_of(self._compiled.get_runtime_model()))
+            return layer_precisions(layers_of(self._compiled.get_runtime_model()), bool(self._dynamic_group()))
         except RuntimeError:
             return LayerPrecisions()
+
+    def _dynamic_group(self) -> int | None:
+        """How many activations share a scale where they are made int8 as they come; 0: they stay floats."""
+        value = self._property("DYNAMIC_QUANTIZATION_GROUP_SIZE")
+        return None if value is None else int(value)
 
     def _times(self) -> LayerTimes:
         layers = [layer for request in self._requests for layer in request.get_profiling_info()]

@@ -277,6 +277,44 @@ def test_weights_kept_in_fp16_are_computed_in_fp32(
     session.close()
 
 
+@pytest.mark.parametrize("group", [None, "0"])
+def test_activations_made_int8_on_the_way_are_not_called_fp32(tmp_path: Path, group: str | None) -> None:
+    """A layer with int4 weights, asked for in fp32: the error against numpy in float64 says what its activations were."""
+    random, rows, width, outputs, each = np.random.RandomState(0), 8, 384, 256, 32
+    whole = random.randint(-8, 8, (outputs, width // each, each)).astype(np.int8)
+    scales = random.uniform(0.01, 0.02, (outputs, width // each, 1)).astype(np.float16)
+    pairs = whole.reshape(-1, 2) & 15
+    packed = (pairs[:, 0] | (pairs[:, 1] << 4)).astype(np.uint8)
+    asked = ov.opset13.parameter([rows, width], ov.Type.f32, name="x")
+    kept = ov.opset13.constant(ov.Tensor(packed, ov.Shape(list(whole.shape)), ov.Type.i4))
+    wide = ov.opset13.multiply(ov.opset13.convert(kept, ov.Type.f16), ov.opset13.constant(scales))
+    flat = ov.opset13.convert(ov.opset13.reshape(wide, np.array([outputs, width]), False), ov.Type.f32)
+    path = tmp_path / "int4.xml"
+    product = ov.opset13.matmul(asked, flat, False, True, name="y")
+    ov.save_model(ov.Model([product], [asked], "int4"), str(path), compress_to_fp16=False)
+
+    sample = random.randn(rows, width).astype(np.float32)
+    weights = (whole * scales.astype(np.float64)).reshape(outputs, width)
+    exact = sample.astype(np.float64) @ weights.T
+    parts = sample.astype(np.float64).reshape(rows, -1, each)
+    steps = np.abs(parts).max(-1, keepdims=True) / 127
+    rounded = (np.rint(parts / steps) * steps).reshape(rows, width) @ weights.T
+
+    extra = {} if group is None else {"DYNAMIC_QUANTIZATION_GROUP_SIZE": group}
+    session = BACKEND.load(path, "openvino", "cpu", LoadOptions(precision="fp32", extra=extra))
+    session.prepare(1)
+    error = float(np.abs(session.infer(0, [sample])[0] - exact).max() / np.abs(exact).max())
+    report = session.report()
+    session.close()
+    by_int8 = float(np.abs(rounded - exact).max() / np.abs(exact).max())
+    assert report.details["math_modes"]["DYNAMIC_QUANTIZATION_GROUP_SIZE"] == (0 if group == "0" else 32)
+    if group == "0":
+        assert error < 1e-5 and report.precision == "fp32"
+    else:  # a processor without int8 products leaves the activations alone; then the report doubts more than it must
+        assert error < 1e-5 or error == pytest.approx(by_int8, rel=0.01)
+        assert report.precision == "mixed"
+
+
 def test_the_telling_line_of_a_message_is_found() -> None:
     text = "Exception from src/a.cpp:1:\nException from src/b.cpp:2:\nNotFound: Unsupported property NOPE by CPU plugin.\n\n"
     assert reason_of(RuntimeError(text)) == "NotFound: Unsupported property NOPE by CPU plugin"
