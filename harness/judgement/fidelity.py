@@ -5,10 +5,11 @@ value, and that difference as a share of the largest absolute value of the refer
 figure over several samples or outputs is the worst of them.
 
 How near is near enough depends on how many bits the arithmetic has. Measured on this product's networks, fp32 of two
-runtimes differs by 1e-7 to 1e-5 of the largest output, because sums are taken in another order; files in fp16 by up to
-3e-3; bf16, with 8 bits, by up to 4e-2. The limits leave room above that: what goes beyond is not rounding. Quantised
-files have no such bound and are held to the angle alone: sound int8 files keep cosines of 0.92 and more. Whether a
-difference does harm is for the accuracy gate to say, where there are labels.
+runtimes differs by 6e-7 to 7e-5 of the largest output, because sums are taken in another order; files in fp16 by up to
+3e-3. The limits leave a decade above that: what goes beyond is not rounding. With the 8 bits of bf16 some networks move
+single values by a third of the largest and keep their answers, so bf16 and quantised files are held to the angle alone:
+bf16 kept cosines of 0.995 and more where accuracy held (0.976 where it fell by 1.4 %), int8 files 0.92 and more. Whether
+a difference does harm is for the accuracy gate to say, where there are labels.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ LIMITS: Mapping[str, Limit] = {
     "fp32": Limit(1e-3, 0.9999),
     "tf32": Limit(1e-2, 0.999),
     "fp16": Limit(1e-2, 0.999),
-    "bf16": Limit(0.1, 0.99),
+    "bf16": Limit(None, 0.98),
     "int8": Limit(None, 0.85),
     "int4": Limit(None, 0.75),
 }

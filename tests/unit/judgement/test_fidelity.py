@@ -93,6 +93,8 @@ def test_a_flag_says_which_figure_went_beyond_which_limit() -> None:
     assert fidelity_flags(near, "fp32", "fp32") == ()
     bf16 = Fidelity("r", 8, 1.0, 0.9964, 0.42, 0.04)
     assert fidelity_flags(bf16, "fp32", "bf16") == ()
+    (flag,) = fidelity_flags(Fidelity("r", 8, 1.0, 0.9764, 1.2, 0.35), "fp32", "bf16")
+    assert "0.9764; for bf16 at least 0.98 is expected" in flag.message
     (flag,) = fidelity_flags(bf16, "fp32", "fp32")
     assert flag.message == "An output differs from the fp32 reference's by 4.0e-02 of the largest; fp32 explains 1e-03."
     (flag,) = fidelity_flags(Fidelity("r", 8, 0.1, 0.31, 9.0, 0.9), "int8", "int8")
