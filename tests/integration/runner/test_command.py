@@ -224,7 +224,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(
     assert {m.status for m in second.measurements} == {"ok"}
     windows = {t.window_start_ns for m in second.measurements for t in m.trials}
     assert {t.window_start_ns for t in kept} <= windows  # finished trials were not run again
-    assert len(windows) == 8
+    assert len([t for m in second.measurements for t in m.trials if t.kind == "timing"]) == 8
     assert [status for _, status in runs_in(own_folders)] == ["interrupted", "complete"]
     assert os.listdir(own_folders / "state" / "runs") == []
 
