@@ -78,9 +78,17 @@ def read_journal(folder: Path) -> Found | None:
         head, *rest = (json.loads(line) for line in complete)
         if head["schema"] != SCHEMA:
             raise ValueError(f"its schema is {head['schema']!r}")
-        return Found(str(head["boot"]), str(head["machine"]), tuple(Entry(**entry) for entry in rest))
-    except (ValueError, KeyError, TypeError) as error:
+        return Found(str(head["boot"]), str(head["machine"]), tuple(_entry(entry) for entry in rest))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{folder / JOURNAL} cannot be read ({error})") from error
+
+
+def _entry(document: Any) -> Entry:
+    """Read an entry. Its name is shown on a terminal, so that nothing that steers one may be in it."""
+    entry = Entry(**document)
+    if not all(isinstance(value, str) and value.isprintable() for value in asdict(entry).values()):
+        raise ValueError("an entry is no text")
+    return entry
 
 
 def remove(folder: Path) -> None:

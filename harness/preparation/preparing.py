@@ -9,14 +9,14 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.errors import NotDone, WeighbridgeError
 from harness.preparation import repairing
 from harness.preparation.journal import LOCK, Entry, Journal
 from harness.preparation.process import ProcessSettings
-from harness.preparation.settings import read, wanted, write
+from harness.preparation.settings import GONE, going_with, read, wanted, write
 from harness.records import Change, Preparation
 
 _WAITING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -35,6 +35,7 @@ class QuietMachine:
         self._of_process: list[tuple[str, str, str]] = []
         self._refused: dict[str, str] = {}
         self._outcomes: dict[str, repairing.PutBack] = {}
+        self._not_restored: set[str] = set()
         self._over = False
 
     def apply(self) -> None:
@@ -46,9 +47,9 @@ class QuietMachine:
             if before is None:
                 self._refused[setting.name] = "its present value cannot be read, so it could not be put back"
             elif before != setting.value:
-                entry = Entry(setting.name, setting.path, before, setting.value)
-                self._journal.add(entry)
-                self._entries.append(entry)
+                for name, path, value in going_with(self._root, setting):  # before it, and so put back after it
+                    self._note(Entry(name, path, value, GONE))
+                self._note(Entry(setting.name, setting.path, before, setting.value))
                 try:
                     write(self._root, setting.path, setting.value)
                     if read(self._root, setting.path) != setting.value:
@@ -58,20 +59,25 @@ class QuietMachine:
         self._of_process, refused = self._process.apply()
         self._refused.update(refused)
 
+    def _note(self, entry: Entry) -> None:
+        assert self._journal is not None
+        if entry.path not in {known.path for known in self._entries}:  # tunables may be shared by policies
+            self._journal.add(entry)
+            self._entries.append(entry)
+
     def put_back(self) -> None:
         """Put everything back, and say on standard error what could not be, or was changed by others meanwhile."""
         if self._over:
             return
         with _signals_wait():
             self._over = True
-            with suppress(OSError):
-                self._process.put_back()
             outcomes = repairing.put_back(self._root, self._entries)
+            self._not_restored = self._process.put_back()
             self._outcomes = {outcome.entry.path: outcome for outcome in outcomes}
             if self._journal is not None:
                 self._journal.close(done=all(outcome.how != "failed" for outcome in outcomes))
         for outcome in outcomes:
-            if outcome.how in ("failed", "changed by others"):
+            if outcome.how == "failed" or (outcome.how == "changed by others" and outcome.entry.during != GONE):
                 _tell(outcome.sentence)
 
     def record(self) -> Preparation:
@@ -79,9 +85,12 @@ class QuietMachine:
         changes = [
             Change(entry.name, entry.before, entry.during, self._is_restored(entry))
             for entry in self._entries
-            if entry.name not in self._refused
+            if entry.name not in self._refused and entry.during != GONE
         ]
-        changes += [Change(name, before, during, self._over) for name, before, during in self._of_process]
+        changes += [
+            Change(name, before, during, self._over and name not in self._not_restored)
+            for name, before, during in self._of_process
+        ]
         return Preparation(tuple(changes), dict(self._refused))
 
     def _is_restored(self, entry: Entry) -> bool:
@@ -125,8 +134,13 @@ def quiet(
             raise _no_journal(folder, error) from error
         yield machine
     finally:
-        machine.put_back()
-        lock.release()
+        try:
+            machine.put_back()
+        finally:
+            try:
+                machine.put_back()  # does nothing, unless a signal came before the first one had begun
+            finally:
+                lock.release()
 
 
 def _no_journal(folder: Path, error: OSError) -> WeighbridgeError:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from harness.environment.reading import processor_list, text
 
 NICE = -10
+PROCESSORS, PRIORITY, FILES = "processors of the workers", "priority of the workers (nice)", "priority of reading files"
 SPARE_FROM_CORES = 4  # from so many on, one is left to the rest of the system
 
 
@@ -41,39 +43,45 @@ class ProcessSettings:
             chosen = quiet_processors(before, self._root) & before
             try:
                 if chosen and chosen != before:
-                    os.sched_setaffinity(0, chosen)
                     self._affinity = before
-                    changed.append(("processors of the workers", _listed(before), _listed(chosen)))
+                    os.sched_setaffinity(0, chosen)
+                    changed.append((PROCESSORS, _listed(before), _listed(chosen)))
             except OSError as error:
-                refused["processors of the workers"] = error.strerror or str(error)
+                refused[PROCESSORS] = error.strerror or str(error)
         else:
-            refused["processors of the workers"] = "this system lets a process not choose its processors"
+            refused[PROCESSORS] = "this system lets a process not choose its processors"
         if hasattr(os, "setpriority"):
             before_nice = os.getpriority(os.PRIO_PROCESS, 0)
             try:
                 if before_nice > NICE:
                     os.setpriority(os.PRIO_PROCESS, 0, NICE)
                     self._nice = before_nice
-                    changed.append(("priority of the workers (nice)", str(before_nice), str(NICE)))
+                    changed.append((PRIORITY, str(before_nice), str(NICE)))
             except OSError as error:
                 refused["priority of the workers"] = f"{error.strerror or error}; it takes root or CAP_SYS_NICE"
         self._quicker_files(changed, refused)
         return changed, refused
 
-    def put_back(self) -> None:
-        """Take both back."""
-        if self._affinity is not None:
-            os.sched_setaffinity(0, self._affinity)
-            self._affinity = None
-        if self._nice is not None:
-            os.setpriority(os.PRIO_PROCESS, 0, self._nice)
-            self._nice = None
-        if self._io is not None:
-            import psutil
+    def put_back(self) -> set[str]:
+        """Take all back; return the names of what the system refused to take back. Never raises for one of them."""
+        import psutil
 
-            kind, level = self._io
-            psutil.Process().ionice(kind, level) if kind else psutil.Process().ionice(kind)
-            self._io = None
+        failed: set[str] = set()
+        affinity, nice, io = self._affinity, self._nice, self._io
+        self._affinity = self._nice = self._io = None
+        steps: list[tuple[str, Callable[[], object]]] = []
+        if affinity is not None:
+            steps.append((PROCESSORS, lambda: os.sched_setaffinity(0, affinity)))
+        if nice is not None:
+            steps.append((PRIORITY, lambda: os.setpriority(os.PRIO_PROCESS, 0, nice)))
+        if io is not None:
+            steps.append((FILES, lambda: psutil.Process().ionice(*(io if io[0] else io[:1]))))
+        for name, step in steps:
+            try:
+                step()
+            except (psutil.Error, OSError, ValueError):
+                failed.add(name)
+        return failed
 
     def _quicker_files(self, changed: list[tuple[str, str, str]], refused: dict[str, str]) -> None:
         import psutil
@@ -85,12 +93,10 @@ class ProcessSettings:
             before = psutil.Process().ionice()
             psutil.Process().ionice(kind, 0)
         except (psutil.Error, OSError) as error:
-            refused["priority of reading files"] = str(error)
+            refused[FILES] = str(error)
             return
         self._io = (int(before.ioclass), int(before.value))
-        changed.append(
-            ("priority of reading files", f"class {int(before.ioclass)} level {before.value}", "class 2 level 0")
-        )
+        changed.append((FILES, f"class {int(before.ioclass)} level {before.value}", "class 2 level 0"))
 
 
 def _listed(processors: set[int]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.preparation.journal import JOURNAL, LOCK, Entry, boot_of, machine_of, read_journal, remove
-from harness.preparation.settings import ALLOWED, VALUE, read, write
+from harness.preparation.settings import ALLOWED, GONE, VALUE, read, write
 
 ROOT = Path("/")
 
@@ -77,7 +77,7 @@ def _repair(folder: Path, root: Path) -> tuple[str, ...]:
 
 
 def _one(root: Path, entry: Entry) -> PutBack:
-    plain = all(isinstance(value, str) and VALUE.fullmatch(value) for value in (entry.before, entry.during))
+    plain = VALUE.fullmatch(entry.before) and VALUE.fullmatch(entry.during)
     if not plain or not ALLOWED.fullmatch(entry.path):
         return PutBack(entry, "failed", f"The journal names {entry.path}, which is nothing that this product changes.")
     now = read(root, entry.path)
@@ -85,7 +85,7 @@ def _one(root: Path, entry: Entry) -> PutBack:
         return PutBack(entry, "untouched", f"The {entry.name} is {entry.before} as before.")
     if not (root / entry.path).exists():
         return PutBack(entry, "changed by others", f"The {entry.name} is no longer there.")
-    if now is not None and now != entry.during:
+    if now is not None and now != entry.during and entry.during != GONE:
         words = f"The {entry.name} was set to {now} by somebody else meanwhile and is left so (before: {entry.before})."
         return PutBack(entry, "changed by others", words)
     try:

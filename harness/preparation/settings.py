@@ -21,10 +21,12 @@ NO_TURBO = "sys/devices/system/cpu/intel_pstate/no_turbo"
 BOOST = f"{CPUFREQ}/boost"
 ALLOWED = re.compile(
     r"sys/devices/system/cpu/cpufreq/policy\d{1,5}/(scaling_governor|energy_performance_preference)"
+    r"|sys/devices/system/cpu/cpufreq/(policy\d{1,5}/)?(ondemand|conservative|schedutil)/[a-z_]{1,40}"
     r"|sys/devices/system/cpu/cpufreq/boost|sys/devices/system/cpu/intel_pstate/no_turbo"
     r"|proc/sys/kernel/(nmi_watchdog|numa_balancing|sched_autogroup_enabled)"
 )
 VALUE = re.compile(r"[a-z0-9_]{1,40}")
+GONE = "gone"  # the "value" during a run of what goes with its governor
 # Switched off. With automatic groups each session has its own share, and priorities count inside a session only (sched(7)).
 KERNEL_SWITCHES = {
     "nmi_watchdog": "NMI watchdog",
@@ -61,6 +63,9 @@ def wanted(root: Path, turbo_off: bool) -> tuple[list[Setting], dict[str, str]]:
         offered = text(root / CPUFREQ / policy / "scaling_available_governors").split()
         if offered and "performance" not in offered:
             refused[f"governor of {policy}"] = f"its driver offers only {', '.join(offered)}"
+        elif read(root, f"{CPUFREQ}/{policy}/scaling_governor") == "userspace":
+            # The kernel forgets the speed with the governor.
+            refused[f"governor of {policy}"] = "somebody holds its speed by hand (userspace), which would be lost"
         else:
             found.append(Setting(f"governor of {policy}", f"{CPUFREQ}/{policy}/scaling_governor", "performance"))
     if turbo_off:
@@ -81,6 +86,23 @@ def _preferences(root: Path, policies: list[str]) -> Iterator[Setting]:
         path = f"{CPUFREQ}/{policy}/energy_performance_preference"
         if (root / path).exists():
             yield Setting(f"energy preference of {policy}", path, "performance")
+
+
+def going_with(root: Path, setting: Setting) -> Iterator[tuple[str, str, str]]:
+    """Yield (name, path, value) of what the kernel forgets when this setting is changed: a governor's own tunables.
+
+    They lie below the policy, or once for all policies; with the last policy that leaves the governor they are gone, and
+    come back with their defaults. Source: admin-guide/pm/cpufreq.rst, "Governor tunables".
+    """
+    if not setting.path.endswith("/scaling_governor"):
+        return
+    governor, policy = read(root, setting.path), setting.path.split("/")[-2]
+    for folder, whose in ((f"{CPUFREQ}/{policy}/{governor}", f" of {policy}"), (f"{CPUFREQ}/{governor}", "")):
+        for file in sorted((root / folder).glob("[a-z]*")):
+            path = f"{folder}/{file.name}"
+            value = read(root, path) if ALLOWED.fullmatch(path) else None
+            if value is not None and file.stat().st_mode & 0o200:  # others only tell, such as the least sampling rate
+                yield f"{file.name} of {governor}{whose}", path, value
 
 
 def read(root: Path, path: str) -> str | None:

@@ -6,8 +6,10 @@ import errno
 import json
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.errors import NotDone, WeighbridgeError
@@ -248,3 +250,112 @@ def test_one_processor_of_each_core_and_the_first_core_for_the_rest(tmp_path: Pa
     assert quiet_processors(set(range(8)), tmp_path) == {1, 2, 3}
     assert quiet_processors({0, 1, 4, 5}, tmp_path) == {0, 1}
     assert quiet_processors({0, 1}, tmp_path / "nothing told") == {0, 1}
+
+
+def _with_tunables(machine: Path, governor: str, folder: str, before: str) -> None:
+    """Both policies under a governor with one tunable, and a file beside it that only tells."""
+    for number in (0, 1):
+        (machine / POLICIES / f"policy{number}/scaling_governor").write_text(f"{governor}\n")
+        (machine / POLICIES / f"policy{number}/scaling_available_governors").write_text(f"performance {governor}")
+    (machine / POLICIES / folder).mkdir(parents=True)
+    (machine / POLICIES / folder / "up_threshold").write_text(f"{before}\n")
+    (machine / POLICIES / folder / "sampling_rate_min").write_text("10000\n")
+    (machine / POLICIES / folder / "sampling_rate_min").chmod(0o444)
+
+
+@pytest.mark.parametrize(("folder", "policies"), [("policy1/ondemand", (1,)), ("ondemand", (0, 1))])
+def test_what_the_kernel_forgets_with_a_governor_is_put_back_too(
+    folder: str, policies: tuple[int, ...], machine: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Raspberry Pi's system sets ondemand's tunables at its start; the kernel frees them with the last policy that leaves."""
+    _with_tunables(machine, "ondemand", folder, before="50")
+    tunable, real = machine / POLICIES / folder / "up_threshold", writing.write
+
+    def write(root: Path, path: str, value: str) -> None:
+        real(root, path, value)
+        governors = [(machine / POLICIES / f"policy{n}/scaling_governor").read_text().strip() for n in policies]
+        if "ondemand" not in governors:
+            tunable.unlink(missing_ok=True)
+        elif not tunable.exists():
+            tunable.write_text("95\n")  # its default
+
+    monkeypatch.setattr("harness.preparation.preparing.write", write)
+    monkeypatch.setattr("harness.preparation.repairing.write", write)
+    with quiet(True, state, root=machine) as prepared:
+        assert not tunable.exists()
+    assert tunable.read_text() == "50\n"
+    assert prepared is not None
+    assert all(change.restored for change in prepared.record().changes)
+    assert list(state.glob("*.journal")) == []
+
+
+def test_a_speed_that_somebody_holds_by_hand_stays(machine: Path, state: Path) -> None:
+    (machine / POLICIES / "policy0/scaling_governor").write_text("userspace\n")
+    with quiet(True, state, root=machine) as prepared:
+        assert prepared is not None
+        assert (machine / POLICIES / "policy0/scaling_governor").read_text() == "userspace\n"
+    assert "by hand" in prepared.record().refused["governor of policy0"]
+
+
+@pytest.mark.parametrize("trouble", [psutil.AccessDenied(1), OSError(errno.EINVAL, "Invalid argument")])
+def test_a_priority_that_cannot_be_taken_back_keeps_no_setting(
+    trouble: Exception, machine: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = psutil.Process().ionice()
+    with quiet(True, state, root=machine) as prepared:
+        assert prepared is not None
+        changed = {change.what for change in prepared.record().changes}
+
+        def refuse(*args: object) -> None:
+            raise trouble
+
+        monkeypatch.setattr(psutil.Process, "ionice", refuse)
+    assert settings_of(machine) == FILES
+    monkeypatch.undo()
+    psutil.Process().ionice(*((before.ioclass, before.value) if before.ioclass else (before.ioclass,)))
+    told = {change.what for change in prepared.record().changes if not change.restored}
+    assert told == changed & {"priority of reading files"}
+
+
+def test_a_signal_just_before_putting_back_begins_costs_nothing(
+    machine: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from contextlib import contextmanager
+
+    from harness.preparation import preparing
+
+    real, came = preparing._signals_wait, []
+
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        if not came:
+            came.append(signal.SIGINT)
+            raise KeyboardInterrupt
+        with real():
+            yield
+
+    monkeypatch.setattr(preparing, "_signals_wait", waiting)
+    with pytest.raises(KeyboardInterrupt), quiet(True, state, root=machine):
+        pass
+    assert settings_of(machine) == FILES
+    with quiet(True, state, root=machine):  # the lock is free
+        pass
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '{"name": "x", "path": 7, "before": "a", "during": "b"}',
+        '{"name": "\\u001b[2J", "path": "x", "before": "a", "during": "b"}',
+        "[" * 100_000,
+        "7",
+    ],
+)
+def test_a_journal_that_somebody_wrote_by_hand_is_never_fatal(entry: str, machine: Path, state: Path) -> None:
+    journal = _abandoned(state, [])
+    journal.write_text(journal.read_text() + entry + "\n")
+    said = " ".join(repair(state, machine))
+    assert "cannot be read" in said
+    assert said.isprintable()
+    assert settings_of(machine) == FILES
+    assert journal.exists()
