@@ -15,7 +15,8 @@ from harness.errors import ModelError
 def shared_with_calibration(model: ModelFile, data: Dataset) -> str | None:
     """Say in a sentence what of the evaluation data a file was calibrated on; None where nothing is known to be shared.
 
-    A file whose calibration is not known, such as a user's own, cannot be told from one without.
+    A user's own quantised file is known by its digest where this cache built it; of any other, nothing is known, and then it
+    cannot be told from one without calibration.
     """
     calibration = model.artifact.calibration
     shared = set(model.calibrated_on) & set(contents_of(data))

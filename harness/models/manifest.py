@@ -85,6 +85,18 @@ def find_manifest(cache: Cache, lineage: Lineage, tools: Mapping[str, str] | Non
     return next((found for path in paths if (found := _read(path, lineage)) is not None), None)
 
 
+def calibration_of_file(cache: Cache, sha256: str) -> CalibrationRecord | None:
+    """Return the calibration data of a file that was built here, by its digest, wherever it lies now and whatever its name.
+
+    None where this cache does not know the file; then nothing is known of its calibration.
+    """
+    for path in (cache.root / "built").glob("*/*.json"):
+        found = _read(path)
+        if found is not None and found.sha256 == sha256 and found.calibration is not None:
+            return found.calibration
+    return None
+
+
 def write_manifest(cache: Cache, manifest: Manifest) -> Path:
     """Write the manifest atomically and return its path."""
     path = manifest_path(cache, manifest.lineage, manifest.tools)
@@ -101,8 +113,8 @@ def _folder(cache: Cache, lineage: Lineage) -> Path:
     return cache.root / "built" / f"{name}-{lineage.format}-{lineage.precision}-{digest_of(asdict(lineage))[:16]}"
 
 
-def _read(path: Path, lineage: Lineage) -> Manifest | None:
-    """Return the manifest, or None when there is none that can be read: then the file is built again."""
+def _read(path: Path, lineage: Lineage | None = None) -> Manifest | None:
+    """Return the manifest (of this lineage), or None when there is none that can be read: then the file is built again."""
     try:
         data = json.loads(path.read_bytes())
         found = Manifest(
@@ -117,7 +129,7 @@ def _read(path: Path, lineage: Lineage) -> Manifest | None:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return found if found.lineage == lineage and re.fullmatch("[0-9a-f]{64}", found.sha256) else None
+    return found if lineage in (None, found.lineage) and re.fullmatch("[0-9a-f]{64}", found.sha256) else None
 
 
 def _calibration(data: Mapping[str, Any] | None) -> CalibrationRecord | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from harness.artifacts import ModelFile
@@ -18,7 +19,15 @@ from harness.models.build import (
 from harness.models.cache import Cache, DamagedFileError
 from harness.models.catalog import ArtifactEntry, ModelEntry, find_model
 from harness.models.converted import Built
-from harness.models.manifest import CalibrationRecord, Lineage, Manifest, find_manifest, tool_versions, write_manifest
+from harness.models.manifest import (
+    CalibrationRecord,
+    Lineage,
+    Manifest,
+    calibration_of_file,
+    find_manifest,
+    tool_versions,
+    write_manifest,
+)
 from harness.models.progress import Progress, SilentProgress
 from harness.models.published import companions, pin, pins_of, ports_of
 from harness.models.quantisation import RECIPES, Calibration
@@ -127,7 +136,13 @@ class ModelStore:
     def _users(self, model: UserModel, model_format: str, precision: str, batch: int) -> ModelFile:
         own = own_file(model)
         if (model_format, precision) == (model.format, model.precision):
-            return own
+            # A copy of what `weigh models build` made: the data that set its scales must not judge it under another name.
+            known = calibration_of_file(self.cache, own.artifact.sha256)
+            if known is None:
+                return own
+            return replace(
+                own, artifact=replace(own.artifact, calibration=known.identity), calibrated_on=known.contents
+            )
         lineage = conversion_of(model, own, model_format, precision, batch)
         tools = tool_versions(tool_names(CONVERTED[model_format]))
         name = f"{model.path.stem}-b{batch}.{SUFFIXES[model_format]}"

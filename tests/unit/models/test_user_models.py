@@ -10,9 +10,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.artifacts import Port
+from harness.canonical import sha256_hex
 from harness.configuration import Configuration
 from harness.errors import ModelError
 from harness.models.inspection import read_ports
+from harness.models.manifest import CalibrationRecord, Lineage, Manifest, write_manifest
 from harness.models.store import ModelStore
 from harness.models.user_model import SUFFIXES, UserModel
 
@@ -185,3 +187,21 @@ def test_a_configured_torch_environment_is_tried_where_the_writers_end(
     monkeypatch.setattr("harness.configuration.load_configuration", lambda: configured)
     with pytest.raises(ModelError, match=r"torch/bin/python, does not exist"):
         ModelStore(tmp_path / "cache").ensure(own(path), "tflite")
+
+
+def test_a_file_that_was_built_here_brings_its_calibration_under_any_name(tmp_path: Path) -> None:
+    """`weigh models build FILE` tells where the built file lies; a copy of it must not be judged by what set its scales."""
+    path = network(tmp_path / "copy-of-mine-int8.onnx")
+    store = ModelStore(tmp_path / "cache")
+    model = UserModel(path, "onnx", precision="int8")
+    assert store.ensure(model, "onnx", "int8").calibrated_on == ()
+    calibration = CalibrationRecord("shelf@0123456789abcdef", 2, ("a" * 64, "b" * 64))
+    lineage = Lineage("mine.onnx", "onnx", "int8", None, "onnx_static_qdq/1", "c" * 64, "file:mine.onnx", "d" * 64)
+    digest = sha256_hex(path.read_bytes())
+    write_manifest(store.cache, Manifest(lineage, {}, "e" * 64, 1, ".onnx", (), ()))
+    assert store.ensure(model, "onnx", "int8").calibrated_on == ()
+    write_manifest(store.cache, Manifest(lineage, {"onnx": "1"}, digest, 1, ".onnx", (), (), calibration))
+    found = store.ensure(model, "onnx", "int8")
+    assert found.calibrated_on == calibration.contents
+    assert found.artifact.calibration == calibration.identity
+    assert found.path == path

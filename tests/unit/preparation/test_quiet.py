@@ -267,7 +267,7 @@ def _with_tunables(machine: Path, governor: str, folder: str, before: str) -> No
 def test_what_the_kernel_forgets_with_a_governor_is_put_back_too(
     folder: str, policies: tuple[int, ...], machine: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A Raspberry Pi's system sets ondemand's tunables at its start; the kernel frees them with the last policy that leaves."""
+    """A Raspberry Pi's system sets ondemand's tunables; the kernel frees them with the last policy that leaves."""
     _with_tunables(machine, "ondemand", folder, before="50")
     tunable, real = machine / POLICIES / folder / "up_threshold", writing.write
 
