@@ -8,8 +8,9 @@ add pairs of products in 16 bits, which can saturate: there the accuracy may be 
 Scales come from calibration data. The ranges found are rounded outward to 11 binary digits, so that another CPU, whose
 convolutions differ in the last bits, writes the same file.
 
-Parameters: `calibration` ("minmax", "percentile", "entropy"), `percentile` (99.99), `operators` (those to quantise; all
-that onnxruntime knows), `keep` (patterns of node names that stay in float), `float_outputs` (operators whose outputs do).
+Parameters: `calibration` ("minmax": the extremes of all samples; "means": the means of each sample's; "percentile",
+"entropy"), `percentile` (99.99), `operators` (those to quantise; all that onnxruntime knows), `keep` (patterns of node names
+that stay in float), `float_outputs` (operators whose outputs do).
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,13 @@ from harness.artifacts import ModelFile, Port
 from harness.canonical import digest_of, sha256_hex
 from harness.errors import ModelError
 from harness.models.converted import Built
-from harness.models.progress import Progress
+from harness.models.progress import Progress, Step
 from harness.models.quantisation.contract import Array, Calibration, Inputs, Settings
 from harness.models.quantisation.onnx_graph_preparation import end_layers, prepared, refused, serialised, silenced
 
-CALIBRATIONS = ("minmax", "percentile", "entropy")
+CALIBRATIONS = ("minmax", "means", "percentile", "entropy")
 _known: dict[str, Any] = {}  # ranges found by this process: int8 with and without float ends needs the same
 
-CHUNK = 16  # samples between two looks of the range finder: minima and maxima are small
 MANTISSA_BITS = 11
 
 
@@ -122,6 +121,7 @@ def _ranges(
 
     chosen = {
         "minmax": (CalibrationMethod.MinMax, {}),
+        "means": (CalibrationMethod.MinMax, {"moving_average": True}),
         "percentile": (CalibrationMethod.Percentile, {"percentile": _percentile(settings), "symmetric": False}),
         "entropy": (CalibrationMethod.Entropy, {}),
     }[method]
@@ -138,13 +138,12 @@ def _ranges(
     calibrator.infer_session = InferenceSession(
         str(folder / "observed.onnx"), options, providers=["CPUExecutionProvider"]
     )
-    # Histograms are made from whole activations, which are kept until the reader ends: one sample at a time.
-    chunk = CHUNK if method == "minmax" else 1
     with progress.step(f"Calibrating with {calibration.identity}", len(calibration), "samples") as step:
-        samples = iter(calibration)
-        while rows := list(islice(samples, chunk)):
-            calibrator.collect_data(_Reader(_feeds(rows, source)))
-            step.advance(len(rows))
+        if method in ("minmax", "means"):  # at once: what is kept of a sample is two numbers per activation
+            calibrator.collect_data(_Reader(_feeds(calibration, source), step))
+        else:  # one by one: histograms are made from whole activations, which are kept until the reader ends
+            for row in calibration:
+                calibrator.collect_data(_Reader(_feeds([row], source), step))
     data = {}
     for name, value in calibrator.compute_data().items():
         low, high = (np.asarray(edge, dtype=np.float32) for edge in value.range_value)
@@ -177,11 +176,14 @@ def _as_the_file(array: Array, port: Port) -> Array:
 class _Reader:
     """The samples as onnxruntime's calibrators ask for them."""
 
-    def __init__(self, feeds: Iterator[Mapping[str, Array]]) -> None:
+    def __init__(self, feeds: Iterator[Mapping[str, Array]], step: Step) -> None:
         self._feeds = feeds
+        self._step = step
 
     def get_next(self) -> Mapping[str, Array] | None:
-        return next(self._feeds, None)
+        found = next(self._feeds, None)
+        self._step.advance(0 if found is None else 1)
+        return found
 
 
 def _words(settings: Settings, name: str) -> tuple[str, ...]:

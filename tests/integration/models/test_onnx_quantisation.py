@@ -137,7 +137,7 @@ def test_float_ends_keep_the_first_and_the_last_layer(source: ModelFile, calibra
     assert layers_in_float(model) == ["first", "last"]
 
 
-@pytest.mark.parametrize("way", ["minmax", "percentile", "entropy"])
+@pytest.mark.parametrize("way", ["minmax", "means", "percentile", "entropy"])
 def test_every_way_of_calibrating_gives_a_network_that_works(
     source: ModelFile, calibration: CalibrationSet, way: str
 ) -> None:
