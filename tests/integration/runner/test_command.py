@@ -168,7 +168,7 @@ def wait_for_trials(home: Path, count: int) -> str:
     """Wait until a run on its way holds `count` finished trials; return its identifier."""
 
     def ended() -> list[Path]:
-        return list((home / "state" / "runs").glob("*/trials/*/outcome.json"))
+        return list((home / "state" / "runs").glob("*/trials/[!.]*/outcome.json"))  # a dot: on its way
 
     wait_until(lambda: len(ended()) >= count)
     return ended()[0].parts[-4]
