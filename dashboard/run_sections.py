@@ -106,7 +106,7 @@ def _idleness(view: data.View, row: ResultRow) -> None:
     st.subheader("Answers after a pause", anchor=False)
     busy = data.samples(view.key, view.version, row.measurement_id, "back_to_back_ns")
     period = row.scenario_parameters.get("period_s")
-    if not busy.size or row.p50_ms is None:
+    if not busy.size or row.p50_ms is None or not isinstance(period, (int, float)):
         st.caption("No requests without a pause are kept beside it, so what the pause costs cannot be told.")
         return
     steady_ms = float(np.median(busy)) / 1e6

@@ -86,24 +86,32 @@ def conditions_words(conditions: Mapping[str, Any]) -> str:
     parts = [
         f"{name.replace('_', ' ')} {number(conditions[name] * 100)} %"
         for name in ("other_load", "steal")
-        if isinstance(conditions.get(name), (int, float))
+        if _told(conditions.get(name))
     ]
-    limited = (conditions.get("cgroup") or {}).get("throttled")
-    parts += [f"held back by its container {number(limited)} times"] if limited else []
+    limited = _part(conditions, "cgroup").get("throttled")
+    parts += [f"held back by its container {number(limited)} times"] if limited and _told(limited) else []
     for name, unit in (("frequency_mhz", "MHz"), ("temperature_c", "°C"), ("gpu_clock_mhz", "MHz (GPU)"),
                        ("gpu_temperature_c", "°C (GPU)")):  # fmt: skip
-        level = conditions.get(name)
-        if isinstance(level, Mapping) and level.get("low") is not None:
+        level = _part(conditions, name)
+        if _told(level.get("low")) and _told(level.get("high")):
             parts.append(f"{number(level['low'])} to {number(level['high'])} {unit}")
-    swap = conditions.get("swap") or {}
-    pages = sum(swap.get(name) or 0 for name in ("pages_in", "pages_out"))
+    swap = _part(conditions, "swap")
+    pages = sum(swap[name] for name in ("pages_in", "pages_out") if _told(swap.get(name)))
     parts += [f"{number(pages)} pages swapped"] if pages else []
-    parts += (
-        [f"signs: {', '.join(str(sign).replace('_', ' ') for sign in conditions['signs'])}"]
-        if conditions.get("signs")
-        else []
-    )
+    signs = conditions.get("signs")
+    if signs and isinstance(signs, (list, tuple)):
+        parts.append(f"signs: {', '.join(str(sign).replace('_', ' ') for sign in signs)}")
     return ", ".join(parts)
+
+
+def _part(conditions: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A group of conditions. A record may come from anybody, and the schema leaves conditions open."""
+    found = conditions.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _told(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _unsteady(trial: Mapping[str, Any]) -> str:

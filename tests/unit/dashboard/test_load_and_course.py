@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from dashboard.comparison_charts import absolute_chart, ratio_chart
 from dashboard.course_charts import cold_start_chart, over_time_charts
 from dashboard.limits import highest, sweeps_with
@@ -156,3 +158,13 @@ def test_quality_lines(make_row: MakeRow) -> None:
     assert self_cost_share(make_row(self_cost=None)) is None
     doubts = doubts_grid(trust_of_row(make_row(flags=(("steal", "7 % was stolen."),))))
     assert doubts.rows[0][:2] == ("serious", "7 % was stolen.")
+
+
+@pytest.mark.parametrize(
+    "odd", ["<b>", 3, True, None, [1], {"low": "<b>", "high": None, "throttled": [], "pages_in": "x"}]
+)
+def test_conditions_that_anybody_may_have_written_break_no_page(odd: object) -> None:
+    """The schema leaves conditions open, and a record may come from another device."""
+    names = ("other_load", "cgroup", "frequency_mhz", "temperature_c", "swap", "signs")
+    words = conditions_words(dict.fromkeys(names, odd))
+    assert "<b>" not in words
