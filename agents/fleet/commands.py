@@ -142,7 +142,9 @@ def bootstrap(
 
 
 def run(
-    suite: Annotated[str, typer.Argument(help="A suite (quick, standard) or a suite file (.toml).")] = "quick",
+    suite: Annotated[
+        str, typer.Argument(help="A suite (quick, standard, precisions, thorough) or a suite file (.toml).")
+    ] = "quick",
     on: Annotated[list[str] | None, typer.Option("--on", help="Name of a device; may be repeated.")] = None,
     label: Annotated[
         list[str] | None, typer.Option(help="All devices with this label; repeated: with all of them.")

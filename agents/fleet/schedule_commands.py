@@ -24,7 +24,9 @@ def register(app: typer.Typer) -> None:
 
 
 def install(
-    suite: Annotated[str, typer.Argument(help="A suite (quick, standard) or a suite file (.toml).")],
+    suite: Annotated[
+        str, typer.Argument(help="A suite (quick, standard, precisions, thorough) or a suite file (.toml).")
+    ],
     monthly: Annotated[bool, typer.Option("--monthly", help="On the first of every month (the default).")] = False,
     weekly: Annotated[bool, typer.Option("--weekly", help="Every Monday.")] = False,
     daily: Annotated[bool, typer.Option("--daily", help="Every day.")] = False,

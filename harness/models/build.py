@@ -171,9 +171,10 @@ def require_tools(name: str, model_format: str) -> None:
     """Raise ModelError when a distribution that this recipe or writer works with is not installed."""
     missing = [tool for tool in tool_names(name) if tool_versions((tool,)) is None]
     if missing:
+        extra = "quantize" if name in RECIPES else "convert"
         raise ModelError(
             f"A {model_format} file cannot be built here: {', '.join(missing)} is not installed.",
-            "Install weighbridge[convert], or copy the cache folder of a machine where `weigh models build` was run.",
+            f"Install weighbridge[{extra}], or copy the cache folder of a machine where `weigh models build` was run.",
         )
 
 
