@@ -40,6 +40,11 @@ def quantise_own(
             "Give the fp32 ONNX file, or quantise the model with its own tools and run what they write.",
         )
     found = recipes_for("onnx", precision)
+    if precision == "bf16":
+        raise UsageError(
+            "No ONNX file is built in bf16: onnxruntime's CPU kernels do not compute in it.",
+            "OpenVINO computes an fp32 file in bf16 where the CPU can: ask for the execution precision bf16.",
+        )
     if not found:
         possible = ", ".join(p for p in PRECISIONS if recipes_for("onnx", p))
         raise UsageError(f"No ONNX file is built in {precision}.", f"Possible are {possible}.")

@@ -28,7 +28,11 @@ def test_list_says_for_each_model_what_exists_from_where_and_under_which_licence
 def test_list_prints_json_with_whole_hashes(weigh: Weigh, tmp_path: Path) -> None:
     done = weigh("models", "list", "basic-pitch", "--json", WEIGHBRIDGE_CACHE=str(tmp_path / "cache"))
     rows = json.loads(done.stdout)
-    assert [(row["format"], row["cached"]) for row in rows] == [("onnx", False), ("tflite", False), ("coreml", False)]
+    shipped = [(row["format"], row["cached"]) for row in rows if row["origin"] == "shipped"]
+    assert shipped == [("onnx", False), ("tflite", False), ("coreml", False)]
+    int8 = next(row for row in rows if (row["format"], row["precision"]) == ("onnx", "int8"))
+    assert (int8["recipe"], int8["calibration_samples"]) == ("onnx_static_qdq", 512)
+    assert int8["calibration"].startswith("more-notes@") and int8["bytes"] is None
     assert rows[0]["sha256"] == "2c3c1d144bfa61ad236e92e169c13535c880469a12a047d4e73451f2c059a0ec"
     assert not (tmp_path / "cache").exists()
 
