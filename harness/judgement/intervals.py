@@ -12,7 +12,7 @@ Ranks are one-based here, as in the books. The point itself is LoadGen's: the ze
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import median
 from typing import Literal
@@ -129,6 +129,38 @@ def median_over_trials(values: Sequence[float], confidence: float = CONFIDENCE) 
     lower, upper = found
     reached = coverage(count, MEDIAN, lower, upper)
     return Interval(middle, float(ordered[lower - 1]), float(ordered[upper - 1]), "interval", count, reached, count)
+
+
+def percentile_over_trials(
+    ordered: Sequence[npt.NDArray[np.int64]], per_mille: int, confidence: float = CONFIDENCE
+) -> Interval:
+    """Return the median over trials of each one's own percentile, as `median_over_trials`; samples are sorted, not empty.
+
+    LoadGen's point lies off in a short trial: at 100 samples p99 is the largest, which is above the true p99 in 63 of 100
+    trials, and many trials make an interval narrow around the wrong place (in simulation 24 trials of 120 samples covered
+    74 %, of 10 samples for a median 85 %). So the bounds come from each trial's median-unbiased percentile, and hold the
+    value beside them. With that the same simulations cover 93 to 98 %.
+    """
+    across = median_over_trials([float(trial[len(trial) * per_mille // 1000]) for trial in ordered], confidence)
+    found = ranks(len(ordered), MEDIAN, confidence)
+    if found is None:
+        return across
+    centred = sorted(_median_unbiased(trial, per_mille) for trial in ordered)
+    low, high = centred[found[0] - 1], centred[found[1] - 1]
+    return replace(across, low=min(low, across.value), high=max(high, across.value))
+
+
+def _median_unbiased(ordered: npt.NDArray[np.int64], per_mille: int) -> float:
+    """Return a percentile that lies above and below the true one equally often, nearly whatever the distribution.
+
+    Between the two sorted samples at one-based place p (n + 1/3) + 1/3 (Hyndman and Fan, "Sample quantiles in statistical
+    packages", American Statistician 50, 1996, definition 8).
+    """
+    place = per_mille * (3 * len(ordered) + 1) - 2000  # zero-based and in parts of 3000, so that nothing is rounded
+    last = len(ordered) - 1
+    first, part = place // 3000, place % 3000 / 3000
+    below, above = float(ordered[min(max(first, 0), last)]), float(ordered[min(max(first + 1, 0), last)])
+    return below + (above - below) * part
 
 
 def ratio_of_intervals(new: Interval, old: Interval) -> Interval:

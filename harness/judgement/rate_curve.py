@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from harness.judgement.effective_size import effective_size
 from harness.judgement.intervals import CONFIDENCE, least_count, percentile_interval
-from harness.judgement.summary import ONE_UNIT, PER_MILLE, loadgen_percentile, over_trials
+from harness.judgement.summary import ONE_UNIT, PER_MILLE, loadgen_percentile, over_own_percentiles, speaks
 from harness.records import Latency, Quantile, RateCurve, RatePoint
 
 Samples = npt.NDArray[np.int64]
@@ -37,7 +37,6 @@ GROWTH_SHARE = 0.05
 GROWTH_QUERIES = 4.0
 FIFTHS = 5
 LEAST_QUERIES = 50  # of one rate, to say anything about its queue
-ENOUGH_TRIALS = 6  # for an interval of a median over trials
 SPELLS = (500, 750, 900, 950)  # per mille: how long the wait stays above these says how much the samples depend
 
 
@@ -190,11 +189,10 @@ def _quantile(trials: Sequence[Samples], per_mille: int, confidence: float, cut:
     if worth < needed:
         count = f"{len(pooled)} samples are worth {worth} independent ones"
         return Quantile(None, reason=f"too few samples: {count}, of at least {needed}")
-    each = [loadgen_percentile(one, per_mille) / 1e6 for one in ordered if len(one) * (1000 - per_mille) >= 1000]
-    if len(each) == len(trials) >= ENOUGH_TRIALS:
-        across = over_trials(each, confidence, "floor(n p) of each trial")
-        if across.low is not None and "interval of the median" in (across.method or ""):
-            return across
+    across = over_own_percentiles(ordered, per_mille, confidence)
+    if across is not None:
+        return across
+    each = [loadgen_percentile(one, per_mille) / 1e6 for one in ordered if speaks(one, per_mille)]
     inside = percentile_interval(pooled, per_mille, confidence, worth)
     bounds = [value / 1e6 for value in (inside.low, inside.high) if value is not None] + each
     if inside.low is None:  # a look asks for more than 95 %

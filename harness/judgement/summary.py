@@ -23,7 +23,13 @@ import numpy.typing as npt
 
 from harness.judgement.effective_size import effective_size
 from harness.judgement.flags import FEW_SAMPLES, TRIALS_DISAGREE
-from harness.judgement.intervals import CONFIDENCE, least_count, median_over_trials, percentile_interval
+from harness.judgement.intervals import (
+    CONFIDENCE,
+    least_count,
+    median_over_trials,
+    percentile_interval,
+    percentile_over_trials,
+)
 from harness.records import ColdStart, Flag, Latency, Quantile
 
 Samples = npt.NDArray[np.int64]
@@ -36,6 +42,7 @@ COLD_PARTS = ("process", "import", "load", "compile", "first_inference")
 MOST_DISAGREEMENT = 0.10
 MANY_TRIALS = 6
 ONE_UNIT = "1 unit measured"
+LEAST_OF_A_TRIAL = 3  # with two, not even the median of one trial is centred on the truth
 
 
 def samples_needed(per_mille: int) -> int:
@@ -113,17 +120,34 @@ def _quantile(
     if len(held) == 1:
         return _within_trial(held[0], per_mille)
     value = loadgen_percentile(pooled, per_mille) / 1e6
-    # A trial speaks of a percentile by itself where one of its samples is expected above it.
-    each = [loadgen_percentile(trial, per_mille) / 1e6 for trial in ordered if len(trial) * (1000 - per_mille) >= 1000]
+    across = over_own_percentiles(ordered, per_mille, confidence)
+    if across is not None:
+        return across
+    each = [loadgen_percentile(trial, per_mille) / 1e6 for trial in ordered if speaks(trial, per_mille)]
     if len(each) < len(held):
         return Quantile(value, method=f"floor(n p) of all trials together, each too short for its own, {ONE_UNIT}")
-    across = over_trials(each, confidence, "floor(n p) of each trial")
-    assert across.low is not None and across.high is not None
-    if "interval of the median" in (across.method or ""):
-        return across
     # The pooled value can lie outside, where one trial is longer than the others.
-    low, high = min(across.low, value), max(across.high, value)
+    low, high = min(*each, value), max(*each, value)
     return Quantile(value, low, high, f"floor(n p) of all trials together, range of {len(each)} trials, {ONE_UNIT}")
+
+
+def speaks(trial: Samples, per_mille: int) -> bool:
+    """Say whether a trial has a percentile of its own: one of its samples is expected above it, and it has three."""
+    return len(trial) * (1000 - per_mille) >= 1000 and len(trial) >= LEAST_OF_A_TRIAL
+
+
+def over_own_percentiles(ordered: Sequence[Samples], per_mille: int, confidence: float) -> Quantile | None:
+    """Return the median over trials (sorted nanoseconds) of each one's own percentile with its interval, in milliseconds.
+
+    None where the trials are too few for an interval, or one of them has no percentile of its own.
+    """
+    if not all(speaks(trial, per_mille) for trial in ordered):
+        return None
+    across = percentile_over_trials(ordered, per_mille, confidence)
+    if across.kind != "interval" or across.low is None or across.high is None:
+        return None
+    method = f"floor(n p) of each trial, {_spelled(len(ordered), confidence)}"
+    return Quantile(across.value / 1e6, across.low / 1e6, across.high / 1e6, method)
 
 
 def _worth(samples: Samples, ordered: Samples, per_mille: int) -> int:
