@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError
 from harness.judgement import flags
 from harness.judgement.regression import Point
-from harness.judgement.spread import spread_of
+from harness.judgement.spread import Spread, spread_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -219,16 +220,30 @@ def _last_ok(good: Any, newest: Any, only_its_cases: bool = True) -> Any:
 
 def _point(row: Any) -> Point:
     runtime = " ".join(part for part in (row["runtime"], row["runtime_version"]) if part) or None
+    throughput = spread_of(row["throughput"], row["throughput_per_s"])
+    p50_ms = row["p50_ms"]
+    if row["scenario"] == "server":
+        # A server's latency is that of its highest rate within the limit: where that rises, so may the latency.
+        p50_ms = None
+        throughput = _between_rates(row["throughput"] or {}, throughput)
     return Point(
         measurement_id=row["measurement_id"],
         run_id=row["run_id"],
         status=row["status"],
         reason=row["reason"],
-        p50_ms=row["p50_ms"],
+        p50_ms=p50_ms,
         throughput_per_s=row["throughput_per_s"],
         accuracy=row["accuracy_value"],
         runtime=runtime,
-        p50=spread_of((row["quantiles"] or {}).get("p50"), row["p50_ms"]),
-        throughput=spread_of(row["throughput"], row["throughput_per_s"]),
+        p50=spread_of((row["quantiles"] or {}).get("p50"), p50_ms),
+        throughput=throughput,
         flags=tuple(flag["code"] for flag in row["flags"]),
     )
+
+
+def _between_rates(found: Mapping[str, Any], otherwise: Spread) -> Spread:
+    """The limit lies between the highest rate that meets it and the lowest that misses it, which are 12 % apart at least."""
+    if found.get("value") is None or found.get("low") is None:
+        return otherwise
+    high = inf if found.get("high") is None else float(found["high"])
+    return Spread(float(found["value"]), float(found["low"]), high, "range")

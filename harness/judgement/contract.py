@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.judgement.comparable import ComparableRow
-from harness.judgement.figures import batch_of, weights_of
+from harness.judgement.figures import batch_of, value_of, weights_of
 
 Names = tuple[str, str]  # what the two sides are called in a reason
 
@@ -89,6 +89,20 @@ def energy_contract(a: ComparableRow, b: ComparableRow, names: Names) -> list[st
     if "seeded" in a.workload or "seeded" in b.workload:
         # Published: the values of the data alone move a GPU's power by 40 % and more.
         found.append("Seeded weights change power, so their energy says nothing about the trained network.")
+    return found
+
+
+def offered_rate(a: ComparableRow, b: ComparableRow, names: Names) -> list[str]:
+    """A server's latency is that of its own highest rate within the limit, or of the lowest offered where none is."""
+    rates = [value_of(row, "throughput") for row in (a, b)]
+    found = [
+        f"{name} kept its limit at no rate that is known, so the load behind its latency is none to compare at."
+        for rate, name in zip(rates, names, strict=True)
+        if rate is None
+    ]
+    if not found and rates[0] != rates[1]:
+        here, there = (f"{rate:.6g} samples/s" for rate in rates if rate is not None)
+        found.append(differs("offered rate behind the latency", here, there, names))
     return found
 
 

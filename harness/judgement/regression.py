@@ -92,6 +92,9 @@ def judge(newest: Point, previous: Point | None, thresholds: Thresholds | None =
                 f"The runtime changed from {previous.runtime or 'unknown'} to {newest.runtime or 'unknown'}."
             )
         return Change("regression", tuple(reasons), ratio, drop)
+    if ratio is None and previous.throughput_per_s and not previous.p50_ms:
+        lost = f"throughput {previous.throughput_per_s:.4g} per second before, none within the limit now"
+        return Change("undecided", (f"{lost}.",), None, drop)
     if ratio is None:
         return Change(
             "nothing_to_compare", ("The two have neither a median latency nor a throughput in common.",), None, drop

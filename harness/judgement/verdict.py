@@ -19,8 +19,8 @@ from typing import Literal, cast
 
 from harness.judgement import flags
 from harness.judgement.comparable import ComparableRow
-from harness.judgement.contract import Names, contract_of, differs, energy_contract, said
-from harness.judgement.figures import runtime_of, value_of
+from harness.judgement.contract import Names, contract_of, differs, energy_contract, offered_rate, said
+from harness.judgement.figures import PERCENTILES, runtime_of, value_of
 from harness.judgement.systems import hardware_name
 from harness.judgement.validity import CHOOSING_TARGETS, NO_PROMISE
 from harness.records import Accuracy, Gate
@@ -83,6 +83,8 @@ def judge_pair(a: ComparableRow, b: ComparableRow, metric: str, names: Names = (
     broken = [*_sides(a, b, metric, names), *broken]
     if metric == "energy":
         broken += energy_contract(a, b, names)
+    if metric in PERCENTILES and a.scenario == b.scenario == "server":
+        broken += offered_rate(a, b, names)
     other = _other_model(a, b)
     caveats = [*unknown, *_caveats(a, b, metric, names)]
     if other and not broken and (gate_of(a), gate_of(b)) != ("passed", "passed"):

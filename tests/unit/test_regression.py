@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from db.history import _point
 from harness.judgement.regression import Point, Thresholds, judge
 from harness.judgement.spread import Kind, Spread
 
@@ -99,3 +100,22 @@ def test_a_disturbed_measurement_raises_no_alarm_and_says_why(code: str) -> None
 def test_a_disturbance_hides_no_lost_accuracy_and_no_failure() -> None:
     assert judge(replace(NEW, p50_ms=20.0, accuracy=0.5, flags=("steal",)), OLD).verdict == "regression"
     assert judge(replace(NEW, status="failed", reason="x", flags=("steal",)), OLD).verdict == "regression"
+
+
+def server(highest: float | None, missed: float | None, p50_ms: float) -> Point:
+    method = "highest rate at which p99 keeps 15 ms; high is the lowest that misses it"
+    found = {"value": highest, "low": highest, "high": missed, "method": method}
+    names = ("measurement_id", "run_id", "reason", "accuracy_value", "quantiles", "runtime", "runtime_version")
+    row = {**dict.fromkeys(names), "scenario": "server", "status": "ok", "p50_ms": p50_ms, "throughput_per_s": highest}
+    return _point({**row, "throughput": found, "flags": []})
+
+
+def test_a_server_is_judged_by_its_rate_and_one_step_of_rates_is_no_regression() -> None:
+    """Its latency is that of its own highest rate, and rises with it: 100 per second in 10 ms, 200 in 12 ms."""
+    assert judge(server(200.0, 224.0, 12.0), server(100.0, 112.0, 10.0)).verdict == "better"
+    assert judge(server(100.0, 112.0, 10.0), server(200.0, 224.0, 12.0)).verdict == "regression"
+    assert judge(server(90.0, 100.0, 9.0), server(100.0, 112.0, 10.0)).verdict == "undecided"
+    assert judge(server(90.0, None, 9.0), server(200.0, None, 10.0)).verdict == "undecided"  # no rate missed it
+    gone = judge(server(None, None, 40.0), server(100.0, 112.0, 10.0))
+    assert gone.verdict == "undecided"
+    assert gone.reasons == ("throughput 100 per second before, none within the limit now.",)

@@ -145,6 +145,25 @@ def test_another_contract_or_a_bad_side_is_not_comparable(make_row: MakeRow, b: 
 
 
 @pytest.mark.parametrize(
+    ("rates", "kind", "said"),
+    [
+        ((100.0, 100.0), "like_for_like", None),
+        ((100.0, 400.0), "not_comparable", "offered rate behind the latency: 100 samples/s (A), 400 samples/s (B)"),
+        ((100.0, None), "not_comparable", "B kept its limit at no rate that is known"),
+    ],
+)
+def test_a_server_s_latency_belongs_to_its_rate(
+    make_row: MakeRow, rates: tuple[float | None, ...], kind: str, said: str | None
+) -> None:
+    """The faster of two servers is looked at under more load: its latency there is no slower system."""
+    a, b = ({"scenario": "server", "throughput_per_s": rate} for rate in rates)
+    verdict = judged(make_row, a, b, "p99")
+    assert verdict.kind == kind
+    assert said is None or said in verdict.contract[0]
+    assert "rate" not in " ".join(judged(make_row, a, b, "throughput").contract)
+
+
+@pytest.mark.parametrize(
     ("scenario", "key", "here", "there"),
     [
         ("multi_stream", "samples_per_query", 8, 4),
