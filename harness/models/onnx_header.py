@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from harness.errors import ModelError
 
@@ -44,6 +44,42 @@ def read_onnx_ports(path: Path) -> tuple[tuple[OnnxPort, ...], tuple[OnnxPort, .
         raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, IndexError, UnicodeDecodeError) as error:
         raise ModelError(f"{path} is not an ONNX file that can be read: {error}.", "Is it damaged?") from error
+
+
+def external_files(path: Path) -> tuple[str, ...]:
+    """Return the files beside an ONNX file that hold its weights, by the names that it gives them. Raises ModelError.
+
+    TensorProto.external_data is field 13, entries of key (1) and value (2); "location" is a path below the file's folder.
+    """
+    try:
+        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            view = memoryview(data)
+            try:
+                found = {name for span in _spans(view, _one(view, 7), 5) for name in _locations(view, span)}
+            finally:
+                view.release()
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, IndexError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path} is not an ONNX file that can be read: {error}.", "Is it damaged?") from error
+    for name in found:
+        place = PurePosixPath(name)
+        if not name or place.is_absolute() or ".." in place.parts or "\\" in name or "\0" in name:
+            raise ModelError(f"{path} is refused: it keeps weights in {name!r}, which lies outside its folder.")
+    return tuple(sorted(found))
+
+
+def _locations(data: memoryview, tensor: tuple[int, int]) -> Iterator[str]:
+    for entry in _spans(data, tensor, 13):
+        if _text(data, *entry, 1) == "location":
+            yield _text(data, *entry, 2)
+
+
+def _spans(data: memoryview, span: tuple[int, int] | None, wanted: int) -> Iterator[tuple[int, int]]:
+    if span is not None:
+        for field, kind, low, high in _fields(data, *span):
+            if field == wanted and kind == _BYTES:
+                yield low, high
 
 
 def _graph_ports(data: memoryview) -> tuple[tuple[OnnxPort, ...], tuple[OnnxPort, ...]]:

@@ -14,6 +14,7 @@ from harness.models.build import Built, built_from, convert_digest, fixed_shapes
 from harness.models.cache import sha256_of
 from harness.models.inspection import read_ports
 from harness.models.manifest import Lineage
+from harness.models.onnx_header import external_files
 from harness.records import Artifact
 
 SUFFIXES = {".onnx": "onnx", ".tflite": "tflite", ".mlpackage": "coreml", ".mlmodel": "coreml", ".xml": "openvino"}
@@ -46,7 +47,7 @@ def own_file(model: UserModel) -> ModelFile:
     try:
         sha256, size = _identity(model.path)
     except OSError as error:
-        raise ModelError(f"{model.path} cannot be read: {error.strerror}.") from error
+        raise ModelError(f"{error.filename or model.path} cannot be read: {error.strerror}.") from error
     record = Artifact(
         format=model.format,
         precision=model.precision,
@@ -141,12 +142,17 @@ def torch_converter(
 
 
 def _identity(path: Path) -> tuple[str, int]:
-    """Return digest and size: of the file; of a folder as it is packed; of an OpenVINO IR with its weights beside it."""
+    """Return digest and size: of the file; of a folder as it is packed; of an OpenVINO IR, or of an ONNX file that keeps its
+    weights in other files, with those."""
     if path.is_dir():
         packed = pack_folder(path)
         return sha256_hex(packed), len(packed)
-    weights = path.with_suffix(".bin")
-    if path.suffix.lower() == ".xml" and weights.exists():
-        both = [sha256_of(path), sha256_of(weights)]
-        return digest_of(both), path.stat().st_size + weights.stat().st_size
-    return sha256_of(path), path.stat().st_size
+    weights: list[Path] = []
+    if path.suffix.lower() == ".onnx":
+        weights = [path.parent / name for name in external_files(path)]
+    elif path.suffix.lower() == ".xml" and path.with_suffix(".bin").exists():
+        weights = [path.with_suffix(".bin")]
+    if not weights:
+        return sha256_of(path), path.stat().st_size
+    together = [path, *weights]
+    return digest_of([sha256_of(file) for file in together]), sum(file.stat().st_size for file in together)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from harness.artifacts import ModelFile
 from harness.errors import ModelError
 from harness.models.converted import Built
+from harness.models.onnx_graph.read import parse_model
 from harness.models.progress import Progress
 from harness.models.quantisation.contract import Calibration, Settings
 from harness.models.quantisation.onnx_graph_preparation import refused, serialised, silenced
@@ -27,7 +28,7 @@ def build(source: ModelFile, calibration: Calibration | None, settings: Settings
     keep = settings.parameters.get("keep", [])
     if not isinstance(keep, list) or not all(isinstance(word, str) for word in keep):
         raise ModelError(f"The parameter keep must be a list of operators, not {keep!r}.")
-    model = onnx.load(str(source.path))
+    model = parse_model(source.path.read_bytes())
     try:
         with silenced():
             converted = convert_float_to_float16(

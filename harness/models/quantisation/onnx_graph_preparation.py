@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.artifacts import ModelFile
 from harness.errors import ModelError
+from harness.models.onnx_graph.read import parse_model
 
 OPSET = 17  # the recipes' own; scales per channel need 13 or newer
 LAYERS = ("Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN")  # operators that hold weights
@@ -27,7 +28,7 @@ def prepared(source: ModelFile, folder: Path) -> Any:
     from onnx import version_converter
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    model = onnx.load(str(source.path))
+    model = parse_model(source.path.read_bytes())  # untrusted; never follows it to other files
     if _opset(model) < OPSET:
         model = version_converter.convert_version(model, OPSET)
     _name_nodes(model)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from harness.artifacts import ModelFile
 from harness.errors import ModelError
 from harness.models.converted import Built
+from harness.models.onnx_graph.read import parse_model
 from harness.models.progress import Progress
 from harness.models.quantisation.contract import Calibration, Settings
 from harness.models.quantisation.onnx_graph_preparation import refused, serialised, silenced
@@ -33,7 +34,7 @@ def build(source: ModelFile, calibration: Calibration | None, settings: Settings
     )
     try:
         with silenced():
-            quantiser = MatMulNBitsQuantizer(onnx.load(str(source.path)), algo_config=configuration)
+            quantiser = MatMulNBitsQuantizer(parse_model(source.path.read_bytes()), algo_config=configuration)
             quantiser.process()
             model = quantiser.model.model
         onnx.checker.check_model(model)

@@ -6,8 +6,9 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 from harness.artifacts import Port
 from harness.canonical import sha256_hex
@@ -15,6 +16,7 @@ from harness.configuration import Configuration
 from harness.errors import ModelError
 from harness.models.inspection import read_ports
 from harness.models.manifest import CalibrationRecord, Lineage, Manifest, write_manifest
+from harness.models.own_quantisation import quantise_own
 from harness.models.store import ModelStore
 from harness.models.user_model import SUFFIXES, UserModel
 
@@ -205,3 +207,49 @@ def test_a_file_that_was_built_here_brings_its_calibration_under_any_name(tmp_pa
     assert found.calibrated_on == calibration.contents
     assert found.artifact.calibration == calibration.identity
     assert found.path == path
+
+
+def with_weights_outside(path: Path, location: str) -> Path:
+    model = onnx.load(str(network(path)))
+    weight = model.graph.initializer[0]
+    external_data_helper.set_external_data(weight, location, offset=0, length=36)
+    weight.ClearField("raw_data")
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_weights_in_another_file_are_part_of_what_a_model_is(tmp_path: Path) -> None:
+    path = with_weights_outside(tmp_path / "own.onnx", "weights.bin")
+    store, weights = ModelStore(tmp_path / "cache"), tmp_path / "weights.bin"
+    weights.write_bytes(np.eye(3, dtype=np.float32).tobytes())
+    first = store.ensure(own(path), "onnx").artifact
+    weights.write_bytes(np.ones((3, 3), dtype=np.float32).tobytes())
+    second = store.ensure(own(path), "onnx").artifact
+    assert first.sha256 != second.sha256
+    assert first.bytes == second.bytes == path.stat().st_size + 36
+    weights.unlink()
+    with pytest.raises(ModelError, match=r"weights\.bin cannot be read: No such file"):
+        store.ensure(own(path), "onnx")
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "a/../../b", "..\\b", ""])
+def test_weights_outside_a_models_folder_are_refused(location: str, tmp_path: Path) -> None:
+    path = with_weights_outside(tmp_path / "own.onnx", location)
+    with pytest.raises(ModelError, match="which lies outside its folder"):
+        ModelStore(tmp_path / "cache").ensure(own(path), "onnx")
+
+
+@pytest.mark.parametrize("precision", ["fp16", "int4"])
+def test_a_model_in_two_files_or_none_at_all_is_not_quantised(precision: str, tmp_path: Path) -> None:
+    """What is built is known by the digest of what it was built from; a second file would be outside that."""
+    path = with_weights_outside(tmp_path / "own.onnx", "weights.bin")
+    (tmp_path / "weights.bin").write_bytes(bytes(36))
+    store = ModelStore(tmp_path / "cache")
+    with pytest.raises(ModelError, match="keeps its weight 'weight' in another file"):
+        quantise_own(store, own(path), precision, None, None)
+    given = UserModel(
+        tmp_path / "bad.onnx", "onnx", (Port("x", "x", "float32", (0, 3)),), (Port("y", "y", "float32", (0, 3)),)
+    )
+    given.path.write_bytes(b"\x08\x07nonsense")
+    with pytest.raises(ModelError, match="not an ONNX"):
+        quantise_own(store, given, precision, None, None)
