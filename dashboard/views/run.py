@@ -20,7 +20,8 @@ from dashboard.trial_grids import blob_lines, sampling_grid, trials_grid
 from dashboard.wording import bounds, number, plain, when
 from db.queries import ResultRow, RunDetail, RunRow
 from harness.judgement.comparison import scenario_title
-from harness.judgement.figures import first_answer_ms, spread_of_metric
+from harness.judgement.figures import spread_of_metric
+from harness.judgement.first_answer import first_answer_ms
 from harness.judgement.systems import hardware_name
 from harness.judgement.trust import Trust, trust_of_row
 from harness.judgement.verdict import gate_of
@@ -158,7 +159,7 @@ def _cards(row: ResultRow) -> None:
     """The figures, each with its interval or range below it."""
     cards = st.columns(5)
     if row.scenario == "cold_start":
-        cards[0].metric("First answer (ms)", number(first_answer_ms(row), "none"), border=True)
+        cards[0].metric("First answer (ms)", number(first_answer_ms(row.cold_start_ms or {}), "none"), border=True)
     for card, metric, title in zip(cards, ("p50", "p99", "throughput"), ("p50 latency (ms)", "p99 latency (ms)",
                                    "Throughput (samples/s)"), strict=False):  # fmt: skip
         spread = spread_of_metric(row, metric)

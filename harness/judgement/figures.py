@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.judgement.comparable import ComparableRow
+from harness.judgement.first_answer import first_answer_ms
 from harness.judgement.spread import Spread, spread_of
 
 Better = Literal["lower", "higher"]
@@ -18,7 +19,6 @@ NOT_KNOWN = "not known"
 NOT_GIVEN = "not given by the source"
 NOT_MEASURED = "not measured"
 PERCENTILES = ("p50", "p90", "p99")
-FIRST_ANSWER = ("process", "import", "load", "first_inference")  # without which a first answer has no time
 THROUGHPUT_SCENARIOS = frozenset({"offline", "server"})
 STATISTICS = {
     "early_stopping_p90_latency": "early-stopping p90",
@@ -74,8 +74,8 @@ def figures_of(row: ComparableRow, baseline: ComparableRow | None) -> tuple[Figu
     if row.official_value is not None and row.official_unit == "ms":
         found.append(_official_latency(row, baseline))
     if row.scenario == "cold_start":
-        other = first_answer_ms(baseline) if baseline is not None else None
-        value = first_answer_ms(row)
+        other = first_answer_ms(baseline.cold_start_ms or {}) if baseline is not None else None
+        value = first_answer_ms(row.cold_start_ms or {})
         reason = None if value is not None else "a part of the start was not timed"
         found.append(_figure("first_answer", "first answer", "ms", "lower", value, reason, other, baseline))
     return (*found, _throughput(row, baseline), _energy(row, baseline), _accuracy(row, baseline))
@@ -104,7 +104,7 @@ def value_of(row: ComparableRow, metric: str) -> float | None:
     if metric == "official":
         return row.official_value if row.official_unit == "ms" else None
     if metric == "first_answer":
-        return first_answer_ms(row) if row.scenario == "cold_start" else None
+        return first_answer_ms(row.cold_start_ms or {}) if row.scenario == "cold_start" else None
     if metric == "throughput":
         return _rate(row)
     if metric == "energy":
@@ -112,15 +112,6 @@ def value_of(row: ComparableRow, metric: str) -> float | None:
     if metric == "accuracy":
         return None if row.accuracy_value is None else row.accuracy_value * 100
     return _latency(row, metric)
-
-
-def first_answer_ms(row: ComparableRow) -> float | None:
-    """From the start of the process to the first answer; None where a part is missing. `compile` may be part of `load`."""
-    parts = row.cold_start_ms or {}
-    known = [parts.get(name) for name in FIRST_ANSWER]
-    if any(value is None for value in known):
-        return None
-    return float(sum(value for value in (*known, parts.get("compile")) if value is not None))
 
 
 def spread_of_metric(row: ComparableRow, metric: str) -> Spread:

@@ -116,7 +116,7 @@ class ColdStart:
     compile: float | None = None
     first_inference: float | None = None
     caches: dict[str, str] = field(default_factory=dict)
-    # Fields of a Quantile over trials by the part's name, and of their sum: "first_answer".
+    # Fields of a Quantile over trials by the part's name, and of their sum where no part is missing: "first_answer".
     intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 

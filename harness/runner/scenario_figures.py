@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from harness.judgement import flags
+from harness.judgement.first_answer import first_answer_ms
 from harness.judgement.intervals import CONFIDENCE
 from harness.judgement.over_time import Course, over_time, throttled
 from harness.judgement.rate_curve import RateTrial, curve_of, highest_rate, latency_at, trial_from
@@ -113,10 +114,9 @@ def _cold_start(outcomes: Sequence[Outcome], confidence: float) -> ColdStart | N
         values = [float(part[name]) for part in parts if isinstance(part.get(name), (int, float))]
         if values:
             intervals[name] = asdict(over_trials(values, confidence))
-    totals = [
-        sum(float(part[name]) for name in COLD_PARTS if isinstance(part.get(name), (int, float))) for part in parts
-    ]
-    intervals["first_answer"] = asdict(over_trials(totals, confidence, "sum of the parts"))
+    totals = [total for part in parts if (total := first_answer_ms(part)) is not None]
+    if len(totals) == len(parts):
+        intervals["first_answer"] = asdict(over_trials(totals, confidence, "sum of the parts"))
     return replace(summary, intervals=intervals)
 
 

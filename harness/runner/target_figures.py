@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from harness.judgement.summary import COLD_PARTS, PER_MILLE, loadgen_percentile
+from harness.judgement.first_answer import first_answer_ms
+from harness.judgement.summary import PER_MILLE, loadgen_percentile
 from harness.runner.steadiness import LATENCY, discarded, samples_of, steadiness_of
 from harness.runner.trial_process import Outcome
 
@@ -43,9 +41,3 @@ def target_figure(scenario: str, outcome: Outcome) -> float | None:
         return first_answer_ms(outcome.document.get("cold_start_ms") or {})
     samples = samples_of(outcome, LATENCY)[discarded(steadiness_of(scenario, outcome)) :]
     return loadgen_percentile(np.sort(samples), PER_MILLE["p50"]) / 1e6 if len(samples) else None
-
-
-def first_answer_ms(parts: Mapping[str, Any]) -> float | None:
-    """Return the milliseconds from the process's start to its first answer: the sum of the parts that are known."""
-    known = [float(parts[name]) for name in COLD_PARTS if isinstance(parts.get(name), (int, float))]
-    return sum(known) if known else None
