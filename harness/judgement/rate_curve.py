@@ -203,23 +203,23 @@ def _quantile(trials: Sequence[Samples], per_mille: int, confidence: float, cut:
 
 
 def _keeps_up(stretches: Sequence[tuple[Stretch, RateTrial]], rate: float, capacity: float) -> bool | None:
-    """False where most queries were in a queue that grew; None where there are too few, or where it is above the capacity.
+    """False where most queries were in a queue that grew; None where nothing can be told, or where it is above the capacity.
 
-    Above the capacity a queue grows without end, however little of it a short stretch shows.
+    Above the capacity a queue grows without end, however little of it a short stretch shows. A stretch whose time was over
+    before its last query speaks where its queue grew; a slow device may just have had no time for the rest.
     """
-    total = sum(len(one.wait_ns) for one, _ in stretches)
-    grown = sum(len(one.wait_ns) for one, trial in stretches if _grew(one, trial.capacity_per_s))
-    cut = any(not one.complete for one, _ in stretches)
-    if total < LEAST_QUERIES and not cut:
+    grown = [one for one, trial in stretches if _grew(one, trial.capacity_per_s)]
+    if any(not one.complete for one in grown):
+        return False
+    total = sum(len(one.wait_ns) for one, _ in stretches if one.complete)
+    if total < LEAST_QUERIES:
         return None
-    if cut or 2 * grown >= total:
+    if 2 * sum(len(one.wait_ns) for one in grown) >= total:
         return False
     return True if rate < capacity else None
 
 
 def _grew(stretch: Stretch, capacity_per_s: float) -> bool:
-    if not stretch.complete:
-        return True
     part = len(stretch.wait_ns) // FIFTHS
     if part < 2:
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -96,15 +98,26 @@ def test_the_ramp_counts_in_no_percentile() -> None:
     assert found.p99.high is not None and found.p99.high < 100
 
 
-def test_a_stretch_that_was_cut_off_is_no_sample_and_a_miss() -> None:
+def cut(stretch: Stretch) -> Stretch:
+    return replace(stretch, planned=2 * stretch.planned)
+
+
+def test_a_stretch_that_was_cut_off_is_no_sample_and_its_grown_queue_a_miss() -> None:
     """Its slowest queries are missing, so what is there looks better than it was."""
-    whole = queue(100, 4.0, 1000, 3)
-    cut = Stretch(100.0, 2000, whole.latency_ns, whole.wait_ns, whole.span_ns, 100)
-    found = curve_of([RateTrial(250.0, (cut,))], 1000.0).points[0]
+    found = curve_of([RateTrial(250.0, (cut(queue(300, 4.0, 1000, 3)),))], 1000.0).points[0]
     assert found.count == 0
     assert found.keeps_up is False
     assert found.meets_limit == "missed"
     assert "did not end in time" in (found.p99.reason or "")
+
+
+def test_a_slow_device_that_had_no_time_for_all_queries_is_not_said_to_be_overloaded() -> None:
+    """At 0.4 of the capacity no queue grows; the trial's time was over, and nothing more is known."""
+    found = curve_of([RateTrial(250.0, (cut(queue(100, 4.0, 1000, 3)),))], 1000.0).points[0]
+    assert (found.count, found.keeps_up, found.meets_limit) == (0, None, "undecided")
+    whole = queue(100, 4.0, 1000, 4)
+    beside = curve_of([RateTrial(250.0, (cut(queue(100, 4.0, 1000, 3)),)), RateTrial(250.0, (whole,))], 1000.0)
+    assert (beside.points[0].count, beside.points[0].keeps_up) == (900, True)
 
 
 @pytest.mark.parametrize(
