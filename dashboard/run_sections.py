@@ -15,6 +15,7 @@ from dashboard.tables import grid_frame
 from dashboard.trial_grids import rates_grid
 from dashboard.wording import number, plain
 from db.queries import ResultRow
+from harness.judgement.rate_curve import PERCENTILES
 
 
 def scenario_sections(view: data.View, row: ResultRow, rows: Sequence[ResultRow]) -> None:
@@ -43,7 +44,8 @@ def _rates(row: ResultRow) -> None:
             placeholder=f"{number(own)}, the workload's own" if own else "the workload has none",
             help="Any limit can be asked of the rates that were measured; no new measurement is made.",
         )
-        percentile = address.choice("Percentile", ("p50", "p90", "p99"), "at", str(curve.get("percentile") or "p99"))
+        told = str(curve.get("percentile"))
+        percentile = address.choice("Percentile", PERCENTILES, "at", told if told in PERCENTILES else "p99")
     limit = _positive(typed)
     if typed and limit is None:
         right.warning(f"{plain(typed)} is no number of milliseconds above zero.", icon=":material/warning:")
@@ -105,13 +107,13 @@ def _idleness(view: data.View, row: ResultRow) -> None:
     """What a pause before each request costs: sleeping cores and idle clocks."""
     st.subheader("Answers after a pause", anchor=False)
     busy = data.samples(view.key, view.version, row.measurement_id, "back_to_back_ns")
-    period = row.scenario_parameters.get("period_s")
+    period = plain(row.scenario_parameters.get("period_s"))
     if not busy.size or row.p50_ms is None or not isinstance(period, (int, float)):
         st.caption("No requests without a pause are kept beside it, so what the pause costs cannot be told.")
         return
     steady_ms = float(np.median(busy)) / 1e6
     cards = st.columns(3)
-    cards[0].metric(f"p50, one request every {number(period)} s (ms)", number(row.p50_ms), border=True)
+    cards[0].metric(f"p50, one request every {period} s (ms)", number(row.p50_ms), border=True)
     cards[1].metric("Median without a pause (ms)", number(steady_ms), border=True)
     cards[2].metric("Idle penalty", f"{number(row.p50_ms / steady_ms)} ×", border=True)
     st.caption(

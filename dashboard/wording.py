@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from harness.judgement.side_by_side import SideBySide
     from harness.judgement.spread import Spread
 
+LARGEST = 1e300  # whole numbers of a record have no end, and sums of the largest others are infinite
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:^=&])")
 _LINES = re.compile(r"[\r\n\t\x00-\x1f\x7f]+")
 
@@ -26,6 +27,8 @@ def number(value: float | None, missing: str = "") -> str:
     """Three significant figures, never scientific between 1e-4 and 1e9, thousands set off: "38,100", "0.476"."""
     if value is None:
         return missing
+    if not abs(value) < LARGEST:
+        return "too large a number"
     rounded = significant(value)
     if rounded == 0:
         return "0"

@@ -82,7 +82,11 @@ def validate_run(document: Any) -> Run:
         if isinstance(cold, dict) and "import" in cold:
             measurement["cold_start_ms"] = {("import_" if k == "import" else k): v for k, v in cold.items()}
     try:
-        run: Run = _adapter().validate_json(json.dumps(document), strict=True)
+        text = json.dumps(document, allow_nan=False)  # 1e999 is a JSON number, and infinite once it is read
+    except ValueError as error:
+        raise RecordError("The run record is not valid: a number in it is too large.") from error
+    try:
+        run: Run = _adapter().validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the record"

@@ -5,6 +5,7 @@ Lists have no order here: what runs on both sides is left out, the rest is paire
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -86,12 +87,21 @@ def _is_list(value: Any) -> bool:
 
 def _without_common(here: Sequence[Any], there: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Return what each side has more of, in one order."""
-    mine, theirs = sorted(here, key=canonical_json), sorted(there, key=canonical_json)
-    for item in list(mine):
-        if item in theirs:
-            mine.remove(item)
-            theirs.remove(item)
-    return mine, theirs
+    sides = [
+        sorted(((canonical_json(item), item) for item in side), key=lambda pair: pair[0]) for side in (here, there)
+    ]
+    common = Counter(key for key, _ in sides[0]) & Counter(key for key, _ in sides[1])
+    return _beyond(sides[0], Counter(common)), _beyond(sides[1], Counter(common))
+
+
+def _beyond(side: Sequence[tuple[bytes, Any]], common: Counter[bytes]) -> list[Any]:
+    found = []
+    for key, item in side:
+        if common[key] > 0:
+            common[key] -= 1
+        else:
+            found.append(item)
+    return found
 
 
 def _field(path: str) -> tuple[int, str, str]:

@@ -76,6 +76,16 @@ def test_every_finite_number_survives(number: float) -> None:
     assert found.mean == number
 
 
+@pytest.mark.parametrize("field", ["thermal", "conditions"])
+def test_a_number_that_reads_as_infinite_is_refused_where_any_json_may_stand(field: str) -> None:
+    """SQLite would keep it as what is no JSON, and PostgreSQL refuse the whole run in words of its own."""
+    document = json.loads(write_run(_run()))
+    measurement = document["measurements"][0]
+    (measurement if field == "thermal" else measurement["trials"][0])[field] = {"k": "HERE"}
+    with pytest.raises(RecordError, match="too large"):
+        read_run(canonical_json(document).replace(b'"HERE"', b"1e999"))
+
+
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_is_refused_when_written(number: float) -> None:
     with pytest.raises(RecordError, match="not finite"):

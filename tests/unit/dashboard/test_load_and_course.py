@@ -161,7 +161,7 @@ def test_quality_lines(make_row: MakeRow) -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", ["<b>", 3, True, None, [1], {"low": "<b>", "high": None, "throttled": [], "pages_in": "x"}]
+    "odd", ["<b>", 3, True, None, [1], {"low": "<b>", "high": None, "throttled": [], "pages_in": "x"}, 10**400]
 )
 def test_conditions_that_anybody_may_have_written_break_no_page(odd: object) -> None:
     """The schema leaves conditions open, and a record may come from another device."""
