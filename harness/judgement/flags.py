@@ -116,7 +116,8 @@ KINDS: dict[str, FlagKind] = {
             1, _RUNNING,
         ),
         FlagKind(
-            FEWER_TRIALS, "fewer trials", "The run was interrupted before all planned trials had ended.", 2, caveat=True
+            FEWER_TRIALS, "fewer trials",
+            "The run was interrupted, or its budget spent, before all planned trials had ended.", 2, caveat=True,
         ),
         FlagKind(
             FEW_SAMPLES, "few samples", "There are too few samples for a percentile that was asked for.", 1, caveat=True

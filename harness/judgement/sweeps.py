@@ -13,10 +13,11 @@ on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
+from harness.judgement.spread import spread_of
 from harness.records import Case, Measurement
 
 Axis = Literal["batch", "streams", "threads"]
@@ -123,7 +124,7 @@ def _point(setting: int, one: Measurement) -> SweepPoint:
         throughput_per_s=one.throughput_per_s,
         low=found.low if found is not None else None,
         high=found.high if found is not None else None,
-        interval=found is not None and "interval of the median" in (found.method or ""),
+        interval=found is not None and spread_of(asdict(found)).kind == "interval",
         p50_ms=p50,
     )
 
@@ -138,7 +139,9 @@ def _cliff(axis: Axis, before: SweepPoint, after: SweepPoint) -> Cliff | None:
     if not sure and fall <= FALL_WITHOUT_INTERVAL:
         return None
     bounded = before.low is not None and after.high is not None
-    rests = "their intervals do not meet" if sure else "of few trials, no interval" if bounded else "of single trials"
+    rests = (
+        "their intervals do not meet" if sure else "without an interval over trials" if bounded else "of single trials"
+    )
     sentence = (
         f"From {WORDS[axis]} {before.setting} to {after.setting} throughput falls by {fall:.0%}, "
         f"from {before.throughput_per_s:.4g} to {after.throughput_per_s:.4g} per second ({rests})."

@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from harness.judgement import flags
 from harness.judgement.comparable import ComparableRow
+from harness.judgement.figures import THROUGHPUT_SCENARIOS
 from harness.judgement.spread import Spread, spread_of
 from harness.records import Environment, Measurement, Source
 
@@ -32,8 +33,6 @@ Grade = Literal["A", "B", "C", "D", "E", "F"]
 STEPS: tuple[tuple[int, Grade], ...] = ((0, "A"), (2, "B"), (4, "C"), (6, "D"))  # the largest sum of each grade
 FATAL = 100  # a weight that no sum of other doubts reaches: F
 NO_ENVIRONMENT = Environment({}, {}).digest
-# Scenarios whose own figure is no latency percentile over trials of one window.
-_THROUGHPUT_FIRST = frozenset({"offline", "server"})
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def trust_of_row(row: ComparableRow) -> Trust:
     """Grade a row of the store."""
     accuracy, fidelity = row.accuracy or {}, row.fidelity or {}
     spread = spread_of((row.quantiles or {}).get("p50"), row.p50_ms)
-    if row.scenario in _THROUGHPUT_FIRST or spread.value is None:
+    if row.scenario in THROUGHPUT_SCENARIOS or spread.value is None:
         rate = spread_of(row.throughput, row.throughput_per_s)
         spread = rate if rate.value is not None else spread
     evidence = Evidence(
@@ -96,7 +95,7 @@ def trust_of_measurement(measurement: Measurement, source: Source, environment: 
     """Grade a measurement of a record, before it is in any store."""
     latency, accuracy, effective = measurement.latency_ms, measurement.accuracy, measurement.effective
     spread = spread_of(asdict(latency.p50) if latency is not None else None)
-    if measurement.case.scenario in _THROUGHPUT_FIRST or spread.value is None:
+    if measurement.case.scenario in THROUGHPUT_SCENARIOS or spread.value is None:
         quantile = asdict(measurement.throughput) if measurement.throughput is not None else None
         rate = spread_of(quantile, measurement.throughput_per_s)
         spread = rate if rate.value is not None else spread

@@ -56,6 +56,9 @@ class Selection:
             if value is not None
         }
         adjusted = replace(group, **changed)  # type: ignore[arg-type]
+        if self.duration_s is not None and group.scenario == "sustained":  # the window's length is part of its cases
+            swept = tuple({**parameters, "duration_s": float(self.duration_s)} for parameters in group.parameters)
+            adjusted = replace(adjusted, parameters=swept)
         return replace(adjusted, limit_s=max(group.limit_s, 3 * adjusted.duration_s))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SuiteError
+from harness.runner.plan import Selection
 from harness.suites import Group, Suite, read_suite
 
 HEAD = 'name = "mine"\nversion = "1"\ntargets = { onnxruntime = ["cpu"] }\n'
@@ -53,6 +54,13 @@ def test_each_scenario_has_its_own_parameters_with_defaults(
 def test_a_sustained_window_is_as_long_as_its_parameter_says(tmp_path: Path) -> None:
     group = only(tmp_path, 'scenario = "sustained"\nduration_s = [60, 600]')
     assert (group.duration_s, group.limit_s) == (600, 600)
+
+
+def test_a_duration_that_is_asked_for_by_name_is_a_sustained_window_s_too(tmp_path: Path) -> None:
+    """The length of a sustained window is part of its case, which must not keep the suite's own."""
+    group = Selection(duration_s=5).adjust(only(tmp_path, 'scenario = "sustained"\nduration_s = 600'))
+    assert (group.duration_s, group.parameters) == (5, ({"duration_s": 5.0},))
+    assert Selection(duration_s=5).adjust(only(tmp_path, 'scenario = "offline"')).parameters == ({},)
 
 
 def test_slots_are_swept_and_the_word_default_leaves_them_to_the_runtime(tmp_path: Path) -> None:
