@@ -163,8 +163,8 @@ def test_the_idle_penalty_is_over_requests_without_a_pause(run_page: OpenPage) -
 
 def test_a_sweep_names_its_knee_and_its_cliff(run_page: OpenPage) -> None:
     page = shown(run_page(scenario="offline", batch=8))
-    assert "8 is the knee" in page  # 330 of 335 per second
-    assert "From 16 to 32 batch throughput falls by 37%" in page
+    assert "the knee is at 8" in page  # 330 of 335 per second
+    assert "From batch 16 to 32 throughput falls by 37%" in page
 
 
 def test_mixed_placement_and_auto_are_named(run_page: OpenPage) -> None:
