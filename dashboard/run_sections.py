@@ -107,13 +107,13 @@ def _idleness(view: data.View, row: ResultRow) -> None:
     """What a pause before each request costs: sleeping cores and idle clocks."""
     st.subheader("Answers after a pause", anchor=False)
     busy = data.samples(view.key, view.version, row.measurement_id, "back_to_back_ns")
-    period = plain(row.scenario_parameters.get("period_s"))
+    period = row.scenario_parameters.get("period_s")
     if not busy.size or row.p50_ms is None or not isinstance(period, (int, float)):
         st.caption("No requests without a pause are kept beside it, so what the pause costs cannot be told.")
         return
     steady_ms = float(np.median(busy)) / 1e6
     cards = st.columns(3)
-    cards[0].metric(f"p50, one request every {period} s (ms)", number(row.p50_ms), border=True)
+    cards[0].metric(f"p50, one request every {number(period)} s (ms)", number(row.p50_ms), border=True)
     cards[1].metric("Median without a pause (ms)", number(steady_ms), border=True)
     cards[2].metric("Idle penalty", f"{number(row.p50_ms / steady_ms)} ×", border=True)
     st.caption(
