@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dashboard.grids import Grid, gaps, section_grid
-from dashboard.wording import markdown_cell, printable, spreadsheet_safe
+from dashboard.wording import markdown_cell, spreadsheet_safe
 from harness.errors import NotDone, StoreError, UsageError
 from harness.judgement.comparison import Comparison, Section, compare, scenario_title
 from harness.judgement.figures import batch_of
 from harness.judgement.systems import System, default_baseline, matching, one_matching, systems_of
 from harness.judgement.trust import trust_of_row
 from harness.judgement.verdict import gate_of
+from harness.terminal import printable
 
 if TYPE_CHECKING:
     from db.queries import Facets, ResultRow

@@ -67,11 +67,6 @@ def plain(text: object) -> str:
     return _MARKDOWN.sub(r"\\\1", _LINES.sub(" ", str(text)))
 
 
-def printable(text: str) -> str:
-    """Text for a terminal: control characters, which could steer it, are taken out."""
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def bounds(spread: Spread) -> str:
     """What stands beside a number: "60.1 to 62.4" (a 95 % interval over trials), "range 59.0 to 64.0", or nothing."""
     if spread.low is None or spread.high is None:

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from db.history import DeviceHistory, Pair, histories
-from db.tables import clean
 from harness.judgement.regression import Change, Thresholds, judge
+from harness.terminal import printable
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -70,7 +70,7 @@ def report_lines(checked: Checked) -> list[str]:
         return ["The store holds no measured run, so there is nothing to check. `weigh run quick` measures."]
     lines: list[str] = []
     for history, changes in checked.devices:
-        head = f"{clean(history.device)}, run of {history.started_at:%Y-%m-%d %H:%M} UTC"
+        head = f"{printable(history.device)}, run of {history.started_at:%Y-%m-%d %H:%M} UTC"
         count = {verdict: sum(change.verdict == verdict for _, change in changes) for verdict in _WORDS}
         compared = sum(count[verdict] for verdict in ("regression", "better", "same", "undecided"))
         if history.earlier_runs == 0:
@@ -81,7 +81,7 @@ def report_lines(checked: Checked) -> list[str]:
         for wanted in ("regression", "undecided", "better"):
             for pair, change in changes:
                 if change.verdict == wanted:
-                    lines.append(f"  {_WORDS[wanted]}: {clean(pair.label)}: {clean(' '.join(change.reasons))}")
+                    lines.append(f"  {_WORDS[wanted]}: {printable(pair.label)}: {printable(' '.join(change.reasons))}")
     return lines
 
 

@@ -231,10 +231,10 @@ def import_mlperf(
         )
         for system in tree.idle_systems:
             typer.echo(f"{system} is described, but has no results here.")
-    from db.tables import clean
+    from harness.terminal import printable
 
     for problem in tree.problems:
-        typer.echo(f"weigh: {clean(problem)}", err=True)
+        typer.echo(f"weigh: {printable(problem)}", err=True)
     if tree.problems:
         raise typer.Exit(1)
 

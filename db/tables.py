@@ -16,6 +16,7 @@ from db.answers import ResultRow
 from harness.judgement.figures import THROUGHPUT_SCENARIOS
 from harness.judgement.spread import Spread, spread_of
 from harness.judgement.trust import trust_of_row
+from harness.terminal import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,7 +71,7 @@ def _columns(labels: dict[str, str]) -> tuple[Column, ...]:
     from rich.text import Text
 
     def words(read: Callable[[ResultRow], str]) -> Callable[[ResultRow], Text]:
-        return lambda row: Text(clean(read(row)))
+        return lambda row: Text(printable(read(row)))
 
     def number(read: Callable[[ResultRow], float | None]) -> Callable[[ResultRow], Text]:
         return lambda row: Text(figure(read(row)))
@@ -123,11 +124,6 @@ def figure(value: float | None) -> str:
 
     decimals = max(0, 3 - floor(log10(abs(value))))
     return f"{value:.{decimals}f}"
-
-
-def clean(text: str) -> str:
-    """`text` without control characters, which could steer a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _hardware(row: ResultRow) -> str:
@@ -192,6 +188,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, dict | tuple | list):
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
     if isinstance(value, str):
-        text = clean(value)
+        text = printable(value)
         return f"'{text}" if text.startswith(FORMULA_STARTS) else text
     return value

@@ -1,4 +1,4 @@
-"""Where tables go: one rule for every command."""
+"""Where tables go, and what may be written there: one rule for every command."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PIPE_WIDTH = 200  # characters of a line that no terminal folds
+
+
+def printable(text: str) -> str:
+    """Text for a terminal: control characters, which could steer it, are taken out."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def output_console() -> Console:

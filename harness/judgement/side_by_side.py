@@ -28,7 +28,6 @@ Difference = Literal["shown", "not_shown", "unknown"]
 CONFIDENCE = 0.95  # of each side's interval, and of the ratio's
 METRICS = (*PERCENTILES, "official", "first_answer", "throughput", "energy", "accuracy")
 UNITS = {"throughput": "samples/s", "energy": "mJ", "accuracy": "%"}  # of the others: ms
-HIGHER_IS_BETTER = frozenset({"throughput", "accuracy"})
 
 
 @dataclass(frozen=True)

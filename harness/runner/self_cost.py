@@ -5,10 +5,9 @@ from __future__ import annotations
 import statistics
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 
 from harness.records import SelfCost
-from harness.runner.trial_process import Outcome, run_worker
+from harness.runner.trial_process import Outcome
 from harness.worker.job import Job
 
 KIND = "self"  # of the job; such a trial belongs to the run, not to a measurement
@@ -43,8 +42,3 @@ def self_cost_of(outcomes: Sequence[Outcome]) -> SelfCost:
         trials=len(good),
         queries=sum(int(document["queries"]) for document in good),
     )
-
-
-def measure_self_cost(archive: Path, interpreter: Path, folder: Path, run_id: str, trials: int = TRIALS) -> SelfCost:
-    """Run the jobs one after the other in `interpreter` and summarise them."""
-    return self_cost_of([run_worker(archive, interpreter, job, folder) for job in self_cost_jobs(run_id, trials)])

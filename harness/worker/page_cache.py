@@ -20,7 +20,6 @@ READ_BYTES = 1 << 20
 DROPS = 5  # a page that somebody touches just now stays
 BETWEEN_DROPS_S = 0.02
 MAP_FAILED = ctypes.c_void_p(-1).value
-UNASKED = "not controlled: the system may hold it in memory"
 
 
 def files_of(model: Path) -> tuple[Path, ...]:

@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 
 from harness.judgement.self_cost import share_of
-from harness.runner.self_cost import KIND, measure_self_cost, self_cost_jobs, self_cost_of
+from harness.runner.self_cost import KIND, self_cost_jobs, self_cost_of
 from harness.runner.trial_process import run_worker
 
 RUN = str(uuid.UUID(int=7))
@@ -27,7 +27,7 @@ def test_a_worker_times_its_own_loop_around_a_session_that_does_nothing(archive:
 
 
 def test_a_run_has_the_medians_over_fresh_processes(archive: Path, tmp_path: Path) -> None:
-    cost = measure_self_cost(archive, Path(sys.executable), tmp_path, RUN, 2)
+    cost = self_cost_of([run_worker(archive, Path(sys.executable), job, tmp_path) for job in self_cost_jobs(RUN, 2)])
     assert cost.reason is None
     assert (cost.trials, cost.queries) == (2, 200_000)
     assert cost.recorded_us is not None
@@ -37,7 +37,7 @@ def test_a_run_has_the_medians_over_fresh_processes(archive: Path, tmp_path: Pat
 
 
 def test_an_interpreter_that_is_not_there_leaves_a_reason(archive: Path, tmp_path: Path) -> None:
-    cost = measure_self_cost(archive, tmp_path / "python", tmp_path, RUN, 1)
+    cost = self_cost_of([run_worker(archive, tmp_path / "python", job, tmp_path) for job in self_cost_jobs(RUN, 1)])
     assert (cost.recorded_us, cost.wall_us, cost.trials) == (None, None, 0)
     assert "cannot be started" in (cost.reason or "")
     assert self_cost_of([]).reason == "Not measured: the run was interrupted before."
