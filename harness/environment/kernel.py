@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from typing import Any
 
 from harness.environment.reading import System, without_nothing
@@ -111,7 +112,7 @@ def _built_with(system: System) -> dict[str, str]:
     if not words:
         try:
             words = gzip.decompress(system.path("proc/config.gz").read_bytes()).decode(errors="replace")
-        except (OSError, EOFError, gzip.BadGzipFile):
+        except (OSError, EOFError, zlib.error):
             return {}
     settings = dict(re.findall(r"^CONFIG_(HZ|PREEMPT\w*|NO_HZ_\w+)=(\w+)$", words, re.MULTILINE))
     wanted = ("HZ", "PREEMPT", "PREEMPT_NONE", "PREEMPT_VOLUNTARY", "PREEMPT_LAZY", "PREEMPT_RT", "PREEMPT_DYNAMIC")

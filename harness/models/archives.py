@@ -10,6 +10,7 @@ import shutil
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -138,7 +139,7 @@ def folder_matches(folder: Path, packed: Path) -> bool:
             names = {i.filename for i in archive.infolist() if not i.is_dir()}
             found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
             return names == found and all(archive.read(n) == (folder / n).read_bytes() for n in names)
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, zipfile.BadZipFile, zlib.error):
         return False
 
 
@@ -165,7 +166,7 @@ def _opened(path: Path) -> Iterator[_Archive]:
     try:
         archive.open()
         yield archive
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ModelError(f"The archive {path.name} cannot be read: {error}.", "Fetch it again.") from error
     except ValueError as error:
         raise ModelError(f"The archive {path.name} cannot be read: {error}.", "Fetch it again.") from error

@@ -214,11 +214,12 @@ def _quiet() -> Iterator[None]:
 
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
+        level = logging.root.manager.disable
         logging.disable(logging.WARNING)
         try:
             yield
         finally:
-            logging.disable(logging.NOTSET)
+            logging.disable(level)
 
 
 METHODS: Mapping[str, Method] = {

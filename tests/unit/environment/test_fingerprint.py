@@ -207,3 +207,10 @@ def test_this_machine_is_read_the_same_twice_and_after_load() -> None:
     assert during.digest == collect().digest == first.digest
     assert first.machine["processor"]["threads"] >= 1
     assert first.configuration["software"]["default"]["packages"]["numpy"]["version"]
+
+
+def test_a_damaged_kernel_configuration_is_not_told(tmp_path: Path) -> None:
+    """A gzip header before what is no deflate stream."""
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/config.gz").write_bytes(bytes.fromhex("1f8b0800000000000003") + b"\xff" * 64)
+    assert "built_with" not in collect(tmp_path).configuration.get("kernel", {})

@@ -171,3 +171,18 @@ def test_a_folder_is_compared_with_its_zip_file(tmp_path: Path) -> None:
     (folder / "x").write_bytes(b"abc")
     (folder / "more").write_bytes(b"")
     assert not folder_matches(folder, packed)
+
+
+def test_a_damaged_stream_is_said_in_one_sentence(tmp_path: Path) -> None:
+    """Other bytes where the compressed ones began: zlib itself complains before any checksum is compared."""
+    path = zipped(tmp_path / "a.zip", {"weights": bytes(100_000)})
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        start = archive.infolist()[0].header_offset + 30 + len("weights")
+    data[start : start + 8] = b"\xff" * 8
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match=r"a\.zip cannot be read"):
+        extract_folder(path, "", tmp_path / "out")
+    (tmp_path / "out").mkdir(exist_ok=True)
+    (tmp_path / "out" / "weights").write_bytes(bytes(100_000))
+    assert not folder_matches(tmp_path / "out", path)
