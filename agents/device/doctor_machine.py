@@ -90,7 +90,7 @@ def preparation(folder: Path | None = None, root: Path | None = None) -> list[Fi
     folder = folder or state_dir()
     root = root or repairing.ROOT
     said = repair(folder, root)
-    left = pending(folder)
+    left = pending(folder, root)
     found: list[Finding] = []
     if said and left:
         fix = "Run `weigh doctor` again with the rights to change these."

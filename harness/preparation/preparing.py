@@ -129,7 +129,9 @@ def quiet(
             machine.apply()
         except FileExistsError as error:
             fix = "`weigh doctor` says what is left to put back; it may need more rights."
-            raise NotDone("An earlier preparation of this machine has not been put back.", fix) from error
+            if repairing.pending(folder) and not repairing.pending(folder, root):
+                fix = "Its journal is another machine's: set WEIGHBRIDGE_STATE to a folder that this machine has alone."
+            raise NotDone("An earlier preparation has not been put back.", fix) from error
         except OSError as error:
             raise _no_journal(folder, error) from error
         yield machine

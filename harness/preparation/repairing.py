@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.preparation.journal import JOURNAL, LOCK, Entry, boot_of, machine_of, read_journal, remove
+from harness.preparation.journal import JOURNAL, LOCK, Entry, Found, boot_of, machine_of, read_journal, remove
 from harness.preparation.settings import ALLOWED, GONE, VALUE, read, write
 
 ROOT = Path("/")
@@ -46,13 +46,20 @@ def repair(folder: Path, root: Path | None = None) -> tuple[str, ...]:
         return (f"A run was killed while the machine was prepared, and its journal cannot be worked on: {error}.",)
 
 
-def pending(folder: Path) -> tuple[Entry, ...]:
-    """Return what an unfinished or living preparation has changed."""
+def pending(folder: Path, root: Path | None = None) -> tuple[Entry, ...]:
+    """Return what an unfinished or living preparation has changed; with `root`, on that machine only."""
     try:
         found = read_journal(folder)
     except (ValueError, OSError):
         return ()
-    return found.entries if found is not None else ()
+    if found is None or (root is not None and is_of_another(found, root)):
+        return ()
+    return found.entries
+
+
+def is_of_another(found: Found, root: Path) -> bool:
+    """Say whether a journal tells of another machine than that of `root`: a state folder may be shared."""
+    return bool(found.machine) and found.machine != machine_of(root)
 
 
 def _repair(folder: Path, root: Path) -> tuple[str, ...]:
@@ -62,7 +69,7 @@ def _repair(folder: Path, root: Path) -> tuple[str, ...]:
         return (f"A run was killed while the machine was prepared, but {error}. Look at it, then remove it.",)
     if found is None:
         return ()
-    if found.machine and found.machine != machine_of(root):
+    if is_of_another(found, root):
         return ()  # it is another machine's; that machine puts it back
     if found.boot and found.boot != boot_of(root):
         remove(folder)

@@ -218,6 +218,10 @@ def test_another_machines_journal_in_a_shared_folder_is_left_alone(machine: Path
     entry = {"name": "governor of policy0", "path": path, "before": "powersave", "during": "performance"}
     journal = _abandoned(state, [entry], machine="f" * 64)
     assert repair(state, machine) == ()
+    assert pending(state, machine) == ()
+    with pytest.raises(NotDone) as caught, quiet(True, state, root=machine):
+        pass
+    assert "another machine's" in caught.value.fix
     assert (machine / path).read_text() == "performance\n"
     assert journal.exists()
 
