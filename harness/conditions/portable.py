@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import time
 from typing import Any
 
@@ -26,7 +27,7 @@ class Portable:
         self.absent: dict[str, str] = dict(NOT_HERE)
         self.processors = tuple(range(psutil.cpu_count() or 1))
         self._known_s = 0.0
-        self._page = 4096
+        self._page = mmap.PAGESIZE  # 16 KiB on Apple silicon
 
     def look(self, pid: int, slowly: bool) -> Values:
         """Look once; an ended worker keeps its last known time."""

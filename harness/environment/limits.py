@@ -9,8 +9,9 @@ from typing import Any
 from harness.environment.cgroups import cpu_quota, groups_of, memory_limit_bytes, process_limit
 from harness.environment.reading import System, integer, pairs, text, without_nothing
 
-# Of /proc/self/limits: those that change how a runtime behaves. Others (open files, say) depend on the way a shell was
-# opened, and would make one machine look like two. Its columns are at least two spaces apart.
+# Of /proc/self/limits: those that change how a runtime behaves. They depend on how the process was started (a login over
+# SSH, a service, root) and would make one machine look like two, so they are conditions. Its columns are at least two
+# spaces apart.
 RESOURCES = ("Max locked memory", "Max address space", "Max stack size")
 CONTAINER_WORDS = ("docker", "kubepods", "libpod", "podman", "lxc", "crio", "containerd", "garden", "buildkit")
 
@@ -30,7 +31,6 @@ def limits(system: System) -> dict[str, Any]:
             "cgroup_cpu_weight": weights[0] if weights else None,
             "cgroup_memory_mib": None if memory is None else memory // 2**20,
             "cgroup_processes": process_limit(root),
-            "resources": _resources(root),
             "container": container(system),
         }
     )
@@ -73,7 +73,8 @@ def _weight(folder: Path) -> int | None:
     return integer(folder / "cpu.weight") or integer(folder / "cpu.shares")
 
 
-def _resources(root: Path) -> dict[str, str]:
+def resources(root: Path) -> dict[str, str]:
+    """Return the soft limits of this process by what they limit, as the kernel prints them."""
     found: dict[str, str] = {}
     for line in text(root / "proc/self/limits").splitlines():
         columns = re.split(r"\s{2,}", line.strip())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from harness.environment.limits import resources
 from harness.environment.memory import modules
 from harness.environment.reading import System, integer, pairs, text, without_nothing
 
@@ -24,6 +25,7 @@ def conditions(system: System) -> dict[str, Any]:
         "battery_percent": _battery_percent(system),
         "steal_since_boot": steal_share(system),
         "memory_modules": modules(system),
+        "resource_limits": resources(system.root),
     }
     return without_nothing(found)
 

@@ -61,7 +61,8 @@ def test_a_server_with_two_sockets(tree: Tree) -> None:
 
 
 def test_a_servers_configuration(tree: Tree) -> None:
-    configuration = collect(tree(SERVER)).configuration
+    found = collect(tree(SERVER))
+    configuration = found.configuration
     assert configuration["os"] == "Ubuntu 22.04.3 LTS"
     assert configuration["kernel"]["release"] == "5.15.0-91-generic"
     assert configuration["kernel"]["built_with"] == {"hz": "250", "preempt_voluntary": "y", "no_hz_idle": "y"}
@@ -79,7 +80,7 @@ def test_a_servers_configuration(tree: Tree) -> None:
     ]
     assert configuration["power"]["turbo"] == "on"
     assert configuration["drivers"]["nvidia"] == "550.54.15"
-    assert configuration["limits"]["resources"] == {"locked memory": "65536"}
+    assert found.conditions["resource_limits"] == {"locked memory": "65536"}
 
 
 def test_a_raspberry_pi(tree: Tree) -> None:
