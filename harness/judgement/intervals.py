@@ -12,7 +12,7 @@ Ranks are one-based here, as in the books. The point itself is LoadGen's: the ze
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 from typing import Literal
@@ -113,22 +113,28 @@ def percentile_interval(
     return Interval(float(point), float(low), float(high), "interval", count, reached, worth)
 
 
-def median_over_trials(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+def median_over_trials(
+    values: Sequence[float], confidence: float = CONFIDENCE, centres: Sequence[float | None] | None = None
+) -> Interval:
     """Return the median over trials (fresh processes, at least one) with its interval, or their range below six trials.
 
     Trials are what a repetition draws anew, so this interval holds the differences between processes, which no number of
-    samples inside one of them shows.
+    samples inside one of them shows. `centres` are what the bounds come from where a trial's value lies off the truth (see
+    `percentile_over_trials`); the bounds then hold the value. A centre that is None, of a trial too short to have one,
+    leaves a range.
     """
     ordered = sorted(values)
     count = len(ordered)
     middle = float(median(ordered))
     found = ranks(count, MEDIAN, confidence)
-    if found is None:
-        reason = f"{count} trials; an interval takes {least_count(MEDIAN, confidence)}"
+    known = ordered if centres is None else sorted(centre for centre in centres if centre is not None)
+    if found is None or len(known) < count:
+        needed = f"{count} trials; an interval takes {least_count(MEDIAN, confidence)}"
+        reason = needed if found is None else f"{count - len(known)} of {count} trials are too short for an interval"
         return Interval(middle, float(ordered[0]), float(ordered[-1]), "range", count, reason=reason)
     lower, upper = found
-    reached = coverage(count, MEDIAN, lower, upper)
-    return Interval(middle, float(ordered[lower - 1]), float(ordered[upper - 1]), "interval", count, reached, count)
+    low, high = min(float(known[lower - 1]), middle), max(float(known[upper - 1]), middle)
+    return Interval(middle, low, high, "interval", count, coverage(count, MEDIAN, lower, upper), count)
 
 
 def percentile_over_trials(
@@ -141,17 +147,13 @@ def percentile_over_trials(
     74 %, of 10 samples for a median 85 %). So the bounds come from each trial's median-unbiased percentile, and hold the
     value beside them. With that the same simulations cover 93 to 98 %.
     """
-    across = median_over_trials([float(trial[len(trial) * per_mille // 1000]) for trial in ordered], confidence)
-    found = ranks(len(ordered), MEDIAN, confidence)
-    if found is None:
-        return across
-    centred = sorted(_median_unbiased(trial, per_mille) for trial in ordered)
-    low, high = centred[found[0] - 1], centred[found[1] - 1]
-    return replace(across, low=min(low, across.value), high=max(high, across.value))
+    points = [float(trial[len(trial) * per_mille // 1000]) for trial in ordered]
+    return median_over_trials(points, confidence, [median_unbiased(trial, per_mille) for trial in ordered])
 
 
-def _median_unbiased(ordered: npt.NDArray[np.int64], per_mille: int) -> float:
-    """Return a percentile that lies above and below the true one equally often, nearly whatever the distribution.
+def median_unbiased(ordered: npt.NDArray[np.int64], per_mille: int) -> float:
+    """Return a percentile of sorted samples that lies above and below the true one equally often, nearly whatever the
+    distribution.
 
     Between the two sorted samples at one-based place p (n + 1/3) + 1/3 (Hyndman and Fan, "Sample quantiles in statistical
     packages", American Statistician 50, 1996, definition 8).

@@ -66,8 +66,14 @@ class Decision:
     sentence: str
 
 
-def decide(values: Sequence[float], plan: Plan, budget_spent: bool = False) -> Decision:
-    """Decide after so many trials. `values` are each trial's own target percentile, in the order of trials.
+def decide(
+    values: Sequence[float],
+    plan: Plan,
+    budget_spent: bool = False,
+    centres: Sequence[float | None] | None = None,
+) -> Decision:
+    """Decide after so many trials. `values` are each trial's own target percentile, in the order of trials, and `centres`
+    what the bounds of their median come from, where that is something else: as in the interval that the record shows.
 
     The trials end when the interval of their median is narrow enough, when the budget (time, given by the caller, or the
     last look) is spent, and at no other moment. Raises ValueError without a value.
@@ -81,7 +87,7 @@ def decide(values: Sequence[float], plan: Plan, budget_spent: bool = False) -> D
     if not last and count not in plan.looks:
         following = next(look for look in plan.looks if look > count)
         return Decision(False, "between_looks", None, f"{count} trials; the next look is at {following}.")
-    interval = median_over_trials(values, plan.confidence_at(count, last))
+    interval = median_over_trials(values, plan.confidence_at(count, last), centres)
     width = interval.relative_half_width
     if width is None:
         told = f"{count} trials give a range, not an interval"

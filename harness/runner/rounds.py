@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from harness.judgement.stopping import decide
 from harness.runner.cases import PlannedCase, PlannedTrial
-from harness.runner.target_figures import MEASURING_KINDS, target_figure
+from harness.runner.target_figures import MEASURING_KINDS, OwnFigure, centres_of, target_figure, values_of
 from harness.runner.trial_process import Outcome
 from harness.suites.definition import Group
 
@@ -33,7 +33,7 @@ class Finished:
     """What a decision needs to know of a trial. `value` is its target figure, None where it has none (a curve)."""
 
     ok: bool
-    value: float | None
+    value: OwnFigure | None
     elapsed_s: float
 
 
@@ -139,7 +139,7 @@ def wants_more(group: Group, done: Sequence[Finished]) -> bool:
     values = [one.value for one in done if one.value is not None]
     if group.fixed or len(done) >= group.most_trials or len(values) < len(done):
         return False
-    return not decide(values, group.stopping).stop
+    return not decide(values_of(values), group.stopping, centres=centres_of(values)).stop
 
 
 def _next_stop(group: Group, done: int, most: int) -> int:

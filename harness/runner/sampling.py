@@ -10,6 +10,7 @@ from harness.judgement.intervals import CONFIDENCE, median_over_trials
 from harness.judgement.stopping import decide
 from harness.judgement.summary import ONE_UNIT
 from harness.records import Flag, Sampling
+from harness.runner.target_figures import OwnFigure, centres_of, values_of
 from harness.suites.definition import Group
 
 
@@ -22,7 +23,7 @@ class Sampled:
     flags: tuple[Flag, ...] = ()
 
 
-def sampled(group: Group, figure: str, values: Sequence[float | None], interrupted: bool) -> Sampled | None:
+def sampled(group: Group, figure: str, values: Sequence[OwnFigure | None], interrupted: bool) -> Sampled | None:
     """Return how the trials of a case were sampled. `values` are their target figures, in the order of trials, None where
     a trial has no such figure, as a curve has none.
 
@@ -32,17 +33,19 @@ def sampled(group: Group, figure: str, values: Sequence[float | None], interrupt
         return None
     known = [value for value in values if value is not None]
     if group.fixed or len(known) < len(values):
-        return Sampled(_fixed(group, figure, len(values), known, interrupted), CONFIDENCE)
+        complete = known if len(known) == len(values) else []
+        return Sampled(_fixed(group, figure, len(values), complete, interrupted), CONFIDENCE)
     return _looked_at(group, figure, known, interrupted)
 
 
-def _looked_at(group: Group, figure: str, values: Sequence[float], interrupted: bool) -> Sampled:
+def _looked_at(group: Group, figure: str, values: Sequence[OwnFigure], interrupted: bool) -> Sampled:
     plan = group.stopping
-    decision = decide(values, plan)
+    points, centres = values_of(values), centres_of(values)
+    decision = decide(points, plan, centres=centres)
     # Between two looks nobody looks, unless something else made this the last one.
     ended_by_rule = decision.stop and len(values) >= group.trials
     if not ended_by_rule:
-        decision = decide(values, plan, budget_spent=True)
+        decision = decide(points, plan, budget_spent=True, centres=centres)
     confidence = plan.confidence_at(len(values), last=not ended_by_rule or len(values) == plan.looks[-1])
     assert decision.interval is not None
     width = decision.interval.relative_half_width
@@ -63,11 +66,12 @@ def _looked_at(group: Group, figure: str, values: Sequence[float], interrupted: 
     return Sampled(account, confidence, () if narrow else (Flag(NOT_NARROW, sentence),))
 
 
-def _fixed(group: Group, figure: str, count: int, values: Sequence[float], interrupted: bool) -> Sampling:
+def _fixed(group: Group, figure: str, count: int, values: Sequence[OwnFigure], interrupted: bool) -> Sampling:
     trials = f"{count} trial{'s' if count > 1 else ''}"
     short = count < group.trials
     why = f"{trials}, {group.trials} were planned" if short else f"{trials}, a number that was fixed beforehand"
-    width = median_over_trials(values).relative_half_width if values else None
+    across = median_over_trials(values_of(values), CONFIDENCE, centres_of(values)) if values else None
+    width = across.relative_half_width if across is not None else None
     if not values:
         told = ""
     elif width is not None:

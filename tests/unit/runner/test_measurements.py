@@ -15,7 +15,9 @@ from harness.runner.cases import PlannedCase, PlannedTrial, case_of
 from harness.runner.measurements import Assembled, assemble
 from harness.runner.plan import Intent
 from harness.runner.qualities import Quality
+from harness.runner.rounds import Finished, wants_more
 from harness.runner.sampling import sampled
+from harness.runner.target_figures import target_figure
 from harness.runner.trial_process import Outcome
 from harness.suites import Group
 from harness.worker.job import Job
@@ -237,6 +239,60 @@ def test_sampling_says_how_often_why_and_how_sure() -> None:
     assert "1 unit measured" in sampling.sentence.lower()
     assert "98.75 % at this look" in (latency.p50.method or "")
     assert "not_narrow" not in {flag.code for flag in measurement.flags}
+
+
+# By hand, of 1, 2, 3, 9: LoadGen's median is the one at index floor(4 / 2), 3; centred, it is the one at one-based place
+# 0.5 (4 + 1/3) + 1/3 = 2.5, so 2.5. So bounds over such trials lie below their value, and not around it.
+SHORT = [1.0, 2.0, 3.0, 9.0]
+
+
+def test_what_is_decided_is_the_interval_that_the_record_shows() -> None:
+    measurement = joined(adaptive(8, 24), *(good([part * 10 for part in SHORT]) for _ in range(24))).measurement
+    sampling, latency = measurement.sampling, measurement.latency_ms
+    assert sampling is not None and latency is not None
+    assert (latency.p50.value, latency.p50.low, latency.p50.high) == (30, 25, 30)
+    assert sampling.reached_half_width == pytest.approx(5 / 30)
+    assert sampling.stopped == "budget_spent"  # all trials alike, yet no truth is known within 5 % of 30
+    assert wants_more(adaptive(8, 24).intent.group, [done([part * 10 for part in SHORT])] * 8)
+    assert not wants_more(adaptive(8, 24).intent.group, [done([10.0] * 4)] * 8)
+
+
+def done(milliseconds: list[float]) -> Finished:
+    return Finished(True, target_figure("single_stream", good(milliseconds)), 1.0)
+
+
+@pytest.mark.parametrize("scenario", ["single_stream", "multi_stream", "sustained", "duty_cycle", "offline"])
+@pytest.mark.parametrize("trials", [3, 6, 9])
+def test_the_width_told_is_the_width_shown(scenario: str, trials: int) -> None:
+    random = np.random.default_rng(trials)
+    paces = random.lognormal(0.0, 0.1, trials)
+    outcomes = [slow_or_fast(list(random.lognormal(0.0, 0.8, 9) * pace), 100 / pace) for pace in paces]
+    measurement = joined(planned(scenario, trials), *outcomes).measurement
+    sampling, latency = measurement.sampling, measurement.latency_ms
+    shown = measurement.throughput if scenario == "offline" else latency.p50 if latency is not None else None
+    assert sampling is not None and shown is not None and shown.value is not None
+    if trials < 6:
+        assert sampling.reached_half_width is None
+        return
+    assert shown.low is not None and shown.high is not None
+    farther = max(shown.value - shown.low, shown.high - shown.value)
+    assert sampling.reached_half_width == pytest.approx(farther / shown.value, rel=1e-12)
+
+
+def slow_or_fast(milliseconds: list[float], per_s: float) -> Outcome:
+    """A trial with all that any scenario's figures ask for."""
+    made = good(milliseconds, per_s)
+    files = dict.fromkeys(("latency_ns", "query_ns", "back_to_back_ns", "late_ns"), made.files["latency_ns"])
+    starts = np.cumsum([round(value * 1e6) for value in milliseconds]).astype("<i8").tobytes()
+    return replace(made, document={**made.document, "scenario": {"every": 1}}, files={**files, "started_ns": starts})
+
+
+def test_trials_too_short_for_a_median_of_their_own_are_never_narrow_enough() -> None:
+    measurement = joined(adaptive(8, 24), *(good([1.0, 1.0]) for _ in range(24))).measurement
+    sampling, latency = measurement.sampling, measurement.latency_ms
+    assert sampling is not None and latency is not None
+    assert (latency.p50.value, latency.p50.low) == (1, None)
+    assert (sampling.stopped, sampling.reached_half_width) == ("budget_spent", None)
 
 
 def test_a_budget_that_ended_it_leaves_a_wide_interval_with_its_reason() -> None:

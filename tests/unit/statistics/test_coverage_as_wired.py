@@ -107,6 +107,8 @@ def test_the_record_s_intervals_cover_with_rounds_looks_and_budget_in_force(name
         assert latency.p50.low is not None and latency.p50.high is not None and latency.p50.value is not None
         assert latency.p50.low <= latency.p50.value <= latency.p50.high
         covered += latency.p50.low <= truth <= latency.p50.high
+        farther = max(latency.p50.high - latency.p50.value, latency.p50.value - latency.p50.low)
+        assert sampling.reached_half_width == pytest.approx(farther / latency.p50.value, rel=1e-9)
         stops[sampling.trials, sampling.stopped] += 1
         assert (sampling.stopped == "narrow_enough") == ("not_narrow" not in {flag.code for flag in measurement.flags})
     print(f"\nas wired: {name}, start {start}: {covered / CASES:.3f} {dict(stops)}")
