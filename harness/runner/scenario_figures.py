@@ -14,7 +14,7 @@ from harness.judgement.first_answer import first_answer_ms
 from harness.judgement.intervals import CONFIDENCE
 from harness.judgement.over_time import Course, over_time, throttled
 from harness.judgement.rate_curve import RateTrial, curve_of, highest_rate, latency_at, trial_from
-from harness.judgement.summary import COLD_PARTS, over_trials, summarise_cold_start, summarise_latency
+from harness.judgement.summary import COLD_PARTS, PER_MILLE, over_trials, summarise_cold_start, summarise_latency
 from harness.records import ColdStart, Flag, Latency, OverTime, Quantile, RateCurve
 from harness.runner.steadiness import LATENCY, samples_of
 from harness.runner.trial_process import Outcome
@@ -142,12 +142,22 @@ def _server(
         raised = (Flag(flags.OVERLOAD, f"At all {len(rates)} offered rates the queue grew until the end."),)
     throughput = _met(curve, batch)
     return ScenarioFigures(
-        latency_ms=latency_at(trials, rate, confidence),
+        latency_ms=_named(latency_at(trials, rate, confidence), rate),
         throughput_per_s=throughput.value,
         throughput=throughput,
         rate_curve=curve,
         flags=raised,
     )
+
+
+def _named(latency: Latency | None, rate: float) -> Latency | None:
+    """Name the offered rate that the percentiles belong to in their methods, the one place where a record tells how."""
+    if latency is None:
+        return None
+    found = {name: getattr(latency, name) for name in PER_MILLE}
+    at = f"at {rate:g} per s offered"
+    told = {name: replace(one, method=f"{at}, {one.method}") for name, one in found.items() if one.value is not None}
+    return replace(latency, **told)
 
 
 def _met(curve: RateCurve, batch: int) -> Quantile:
