@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.artifacts import ModelFile, Port
 from harness.datasets import Dataset, LatencyPool
+from harness.judgement.figures import THROUGHPUT_SCENARIOS
 from harness.models.store import ModelStore
 from harness.runner.plan import Intent
 from harness.suites.definition import Suite
@@ -16,8 +17,6 @@ from harness.worker.job import FidelityInputs, Job, JobModel
 from harness.workloads.preparation import random_parameters, task_parameters
 
 LIMITS = ("duration_s", "warmup_s", "min_queries", "max_queries", "limit_s")
-# OpenVINO's own choice of streams depends on its hint; without one, it prepares for latency.
-THROUGHPUT_SCENARIOS = ("offline", "server")
 
 
 class JobMaker:
@@ -97,6 +96,7 @@ class JobMaker:
         }
         if kind == "placement":
             options["profile_dir"] = "."  # the worker's private folder is its working directory
+        # OpenVINO's own choice of streams depends on its hint; without one, it prepares for latency.
         if intent.scenario in THROUGHPUT_SCENARIOS and kind in ("timing", "energy") and intent.backend == "openvino":
             options["extra"] = {"PERFORMANCE_HINT": "THROUGHPUT"}
         return Job(

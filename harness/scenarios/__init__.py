@@ -15,8 +15,8 @@ from harness.scenarios.window import Carry, Limits, Played, Pool
 
 __all__ = ["SLOT_SCENARIOS", "Played", "run", "slots_for"]
 
-# Scenarios that may keep several requests in flight; the others ask for one after the other.
-SLOT_SCENARIOS = ("multi_stream", "server", "offline")
+# Scenarios that may keep several requests in flight, whose number a suite may sweep; the others ask for one after the other.
+SLOT_SCENARIOS = ("offline", "multi_stream", "server")
 
 
 def slots_for(name: str, session: Session, parameters: Mapping[str, Any]) -> int:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 AVAILABLE = "available"  # threads: as many as processors are available to this process
 RUNTIME_DEFAULT = "default"  # threads: what the runtime chooses by itself; precision: the vendor's choice
 
-# Scenarios that keep several requests in flight, whose number may be swept.
-SLOT_SCENARIOS = ("offline", "multi_stream", "server")
 # Scenarios whose number of trials is fixed: each trial is long, or its figure is a curve.
 FIXED_SCENARIOS = ("server", "sustained")
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from backends import BACKENDS
 from harness.canonical import digest_of
 from harness.errors import UsageError
+from harness.scenarios import SLOT_SCENARIOS
 from harness.suites.definition import (
     AVAILABLE,
     FIXED_SCENARIOS,
     LIMITS,
     RUNTIME_DEFAULT,
-    SLOT_SCENARIOS,
     Group,
     Suite,
     Targets,
