@@ -38,13 +38,13 @@ def test_onnx_with_quantised_weights(tmp_path: Path) -> None:
     path = onnx_file(tmp_path / "a.onnx", QUANTISED, *((name, np.asarray(value)) for name, value in weights))
     assert file_precision(path, "onnx") == "int8"
     (group, _) = suite_for_model(path).groups
-    assert (group.artifact_precision, group.precisions) == ("int8", ("default",))
+    assert (group.artifact_precisions, group.precisions) == (("int8",), ("default",))
 
 
 def test_an_fp32_file_and_one_without_weights_are_asked_for_in_fp32(tmp_path: Path) -> None:
     for nodes, weights in ((MATMUL, [("w", np.ones((4, 4), np.float32))]), ([helper.make_node("Relu", "x", "y")], [])):
         (group, _) = suite_for_model(onnx_file(tmp_path / "a.onnx", nodes, *weights)).groups
-        assert (group.artifact_precision, group.precisions) == ("fp32", ("fp32",))
+        assert (group.artifact_precisions, group.precisions) == (("fp32",), ("fp32",))
 
 
 @pytest.mark.parametrize(
