@@ -18,7 +18,8 @@ Buffer = memoryview
 Dimension = int | str | None
 
 FLOAT_TYPES = {1: "fp32", 10: "fp16", 11: "fp64", 16: "bf16"}  # TensorProto.DataType
-QUANTISED = ("QLinear", "Integer", "DequantizeLinear", "DynamicQuantize", "MatMulNBits", "QGemm", "QAttention")
+QUANTISED = ("QLinear", "Integer", "DequantizeLinear", "DynamicQuantize", "QGemm", "QAttention")
+FEW_BIT_WEIGHTS = "MatMulNBits"  # its kernel multiplies in fp32 or in int8, by an attribute and by what the processor can
 
 MOST_NESTED = 16  # graphs inside graphs; deeper ones are left to onnxruntime
 
@@ -36,6 +37,8 @@ class Graph:
         """The precision that the file itself asks for; "mixed" where its floating-point weights differ."""
         if any(mark in name for name in self.operators for mark in QUANTISED):
             return "int8"
+        if FEW_BIT_WEIGHTS in self.operators:
+            return "mixed"
         floats = {FLOAT_TYPES[kind] for kind in self.tensor_types if kind in FLOAT_TYPES}
         if len(floats) == 1:
             return floats.pop()
