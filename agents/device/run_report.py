@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from harness.judgement.first_answer import first_answer_spread
 from harness.judgement.flags import NOT_NARROW, RANDOM_INPUTS, TRIALS_DISAGREE
 from harness.judgement.sweeps import sweeps_of
 from harness.judgement.trust import trust_of_measurement
@@ -97,9 +99,12 @@ def _first_answer(measurement: Measurement) -> list[str]:
     cold = measurement.cold_start_ms
     if cold is None or measurement.case.scenario != "cold_start":
         return []
-    parts = (cold.process, cold.import_, cold.load, cold.compile, cold.first_inference)
-    known = [part for part in parts if part is not None]
-    return [f"the first answer came after {_number(sum(known))} ms ({' '.join(parameters_in_words(measurement.case))})"]
+    found = first_answer_spread({**asdict(cold), "import": cold.import_})
+    if found.value is None:
+        return []
+    return [
+        f"the first answer came after {_number(found.value)} ms ({' '.join(parameters_in_words(measurement.case))})"
+    ]
 
 
 def _unsteady(measurement: Measurement) -> bool:

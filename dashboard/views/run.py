@@ -21,7 +21,6 @@ from dashboard.wording import bounds, number, plain, when
 from db.queries import ResultRow, RunDetail, RunRow
 from harness.judgement.comparison import scenario_title
 from harness.judgement.figures import spread_of_metric
-from harness.judgement.first_answer import first_answer_ms
 from harness.judgement.systems import hardware_name
 from harness.judgement.trust import Trust, trust_of_row
 from harness.judgement.verdict import gate_of
@@ -158,12 +157,15 @@ def _badges(row: ResultRow, trust: Trust) -> None:
 def _cards(row: ResultRow) -> None:
     """The figures, each with its interval or range below it."""
     cards = st.columns(5)
-    if row.scenario == "cold_start":
-        cards[0].metric("First answer (ms)", number(first_answer_ms(row.cold_start_ms or {}), "none"), border=True)
-    for card, metric, title in zip(cards, ("p50", "p99", "throughput"), ("p50 latency (ms)", "p99 latency (ms)",
-                                   "Throughput (samples/s)"), strict=False):  # fmt: skip
+    cold = row.scenario == "cold_start"
+    shown = (
+        ("first_answer" if cold else "p50", "First answer (ms)" if cold else "p50 latency (ms)"),
+        ("p99", "p99 latency (ms)"),
+        ("throughput", "Throughput (samples/s)"),
+    )
+    for card, (metric, title) in zip(cards, shown, strict=False):
         spread = spread_of_metric(row, metric)
-        if row.scenario == "cold_start" and spread.value is None:
+        if cold and spread.value is None and metric != "first_answer":
             continue
         sure = {"interval": "95 % interval "}.get(spread.kind, "") + bounds(spread)
         card.metric(

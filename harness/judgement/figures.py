@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.judgement.comparable import ComparableRow
-from harness.judgement.first_answer import first_answer_ms
+from harness.judgement.first_answer import first_answer_spread
 from harness.judgement.spread import Spread, spread_of
 
 Better = Literal["lower", "higher"]
@@ -74,8 +74,8 @@ def figures_of(row: ComparableRow, baseline: ComparableRow | None) -> tuple[Figu
     if row.official_value is not None and row.official_unit == "ms":
         found.append(_official_latency(row, baseline))
     if row.scenario == "cold_start":
-        other = first_answer_ms(baseline.cold_start_ms or {}) if baseline is not None else None
-        value = first_answer_ms(row.cold_start_ms or {})
+        other = value_of(baseline, "first_answer") if baseline is not None else None
+        value = value_of(row, "first_answer")
         reason = None if value is not None else "a part of the start was not timed"
         found.append(_figure("first_answer", "first answer", "ms", "lower", value, reason, other, baseline))
     return (*found, _throughput(row, baseline), _energy(row, baseline), _accuracy(row, baseline))
@@ -104,7 +104,7 @@ def value_of(row: ComparableRow, metric: str) -> float | None:
     if metric == "official":
         return row.official_value if row.official_unit == "ms" else None
     if metric == "first_answer":
-        return first_answer_ms(row.cold_start_ms or {}) if row.scenario == "cold_start" else None
+        return first_answer_spread(row.cold_start_ms).value if row.scenario == "cold_start" else None
     if metric == "throughput":
         return _rate(row)
     if metric == "energy":
@@ -117,6 +117,8 @@ def value_of(row: ComparableRow, metric: str) -> float | None:
 def spread_of_metric(row: ComparableRow, metric: str) -> Spread:
     """The value with what its record says about its sureness; a declared value and energy have nothing beside them."""
     value = value_of(row, metric)
+    if metric == "first_answer" and value is not None:
+        return first_answer_spread(row.cold_start_ms)
     if metric in PERCENTILES:
         return spread_of((row.quantiles or {}).get(metric), value)
     if metric == "throughput" and value == row.throughput_per_s:

@@ -7,6 +7,7 @@ says nothing about the next process, and a range has no probability.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,6 +63,28 @@ class Spread:
         """In another unit."""
         value, low, high = (None if part is None else part * factor for part in (self.value, self.low, self.high))
         return Spread(value, low, high, self.kind, self.trials)
+
+
+def open_spread(document: object) -> Spread | None:
+    """Read a `Quantile` in a part of a record that promises no shape; None where it is no such thing."""
+    if not isinstance(document, Mapping):
+        return None
+    value, low, high = (_finite(document.get(name)) for name in ("value", "low", "high"))
+    if value is None:
+        return None
+    if low is None or high is None or not low <= value <= high:
+        low = high = None
+    return spread_of({"value": value, "low": low, "high": high, "method": document.get("method")})
+
+
+def _finite(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # whole numbers have no end
+        return None
+    return number if math.isfinite(number) else None
 
 
 def spread_of(quantile: Mapping[str, Any] | None, value: float | None = None) -> Spread:
