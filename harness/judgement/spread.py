@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["interval", "range", "within_one", "none"]
 
-_OVER_TRIALS = re.compile(r"interval of the median over (\d+) trials")
-_RANGE = re.compile(r"range of (\d+) trials")
+_OVER_TRIALS = re.compile(r"interval of the median over (\d{1,9}) trials")
+_RANGE = re.compile(r"range of (\d{1,9}) trials")
 _WITHIN = re.compile(r"interval within one trial")
 _ONE = re.compile(r"\bone trial\b")
 
@@ -99,8 +99,8 @@ def spread_of(quantile: Mapping[str, Any] | None, value: float | None = None) ->
     over, ranged = _OVER_TRIALS.search(method), _RANGE.search(method)
     if over is not None:
         return Spread(point, low, high, "interval", int(over.group(1)))
-    if ranged is not None:
+    if ranged is not None and int(ranged.group(1)) > 1:
         return Spread(point, low, high, "range", int(ranged.group(1)))
-    if _WITHIN.search(method) is not None:
+    if ranged is not None or _WITHIN.search(method) is not None:  # a range of one trial: bounds inside it
         return Spread(point, low, high, "within_one", 1)
     return Spread(point, None, None, "none")

@@ -32,6 +32,7 @@ Grade = Literal["A", "B", "C", "D", "E", "F"]
 
 STEPS: tuple[tuple[int, Grade], ...] = ((0, "A"), (2, "B"), (4, "C"), (6, "D"))  # the largest sum of each grade
 FATAL = 100  # a weight that no sum of other doubts reaches: F
+ONE_TRIAL = "It stands on one trial: nothing shows how it differs from one fresh process to the next."
 NO_ENVIRONMENT = Environment({}, {}).digest
 
 
@@ -66,6 +67,7 @@ class Evidence:
     flags: tuple[tuple[str, str], ...]
     raw_samples: bool  # each trial's own samples are kept
     spread: Spread  # of the scenario's own figure
+    limits_met_over: int | None  # trials behind a server's rate, which lies between two that were offered; else None
     cold: bool  # its numbers are medians over starts, without a window
     gate: str | None
     verified: bool  # accuracy or fidelity was measured
@@ -84,6 +86,7 @@ def trust_of_row(row: ComparableRow) -> Trust:
         spread = rate if rate.value is not None else spread
     evidence = Evidence(
         row.status, row.reason, row.source_kind == "imported", row.flags, row.trials > 0, spread,
+        _bracketed(row.scenario, row.throughput, (row.sampling or {}).get("trials")),
         row.scenario == "cold_start", accuracy.get("gate"),
         row.accuracy_value is not None or _compared(fidelity), row.effective_precision, row.batch or None,
         row.runtime_version, row.environment_digest != NO_ENVIRONMENT,
@@ -95,8 +98,8 @@ def trust_of_measurement(measurement: Measurement, source: Source, environment: 
     """Grade a measurement of a record, before it is in any store."""
     latency, accuracy, effective = measurement.latency_ms, measurement.accuracy, measurement.effective
     spread = spread_of(asdict(latency.p50) if latency is not None else None)
+    quantile = asdict(measurement.throughput) if measurement.throughput is not None else None
     if measurement.case.scenario in THROUGHPUT_SCENARIOS or spread.value is None:
-        quantile = asdict(measurement.throughput) if measurement.throughput is not None else None
         rate = spread_of(quantile, measurement.throughput_per_s)
         spread = rate if rate.value is not None else spread
     verified = (accuracy is not None and accuracy.value is not None) or (
@@ -105,6 +108,9 @@ def trust_of_measurement(measurement: Measurement, source: Source, environment: 
     evidence = Evidence(
         measurement.status, measurement.reason, source.kind == "imported",
         tuple((flag.code, flag.message) for flag in measurement.flags), bool(measurement.trials), spread,
+        _bracketed(
+            measurement.case.scenario, quantile, measurement.sampling.trials if measurement.sampling is not None else None
+        ),
         measurement.case.scenario == "cold_start", accuracy.gate if accuracy is not None else None, verified,
         effective.precision if effective is not None else None, measurement.case.batch or None,
         effective.runtime_version if effective is not None else None,
@@ -150,6 +156,9 @@ def _doubts(evidence: Evidence) -> list[Doubt]:
         add(flags.IMPORTED, flags.kind_of(flags.IMPORTED).weight, flags.kind_of(flags.IMPORTED).meaning)
     if not evidence.raw_samples:
         add("no_raw_samples", 1, "Only a summary is kept: how the samples were spread over trials cannot be looked at.")
+    elif evidence.limits_met_over is not None:
+        if evidence.limits_met_over == 1:
+            add("one_trial", 2, ONE_TRIAL)
     elif not evidence.cold:
         _add_spread(evidence.spread, add)
     if not evidence.verified:
@@ -176,9 +185,20 @@ def _add_spread(spread: Spread, add: Callable[[str, int, str], None]) -> None:
     if spread.kind == "range":
         add("range_only", 1, f"{spread.trials} trials give a range and no interval; an interval takes six.")
     elif spread.kind == "within_one":
-        add("one_trial", 2, "It stands on one trial: nothing shows how it differs from one fresh process to the next.")
+        add("one_trial", 2, ONE_TRIAL)
     elif spread.kind == "none":
         add("no_spread", 2, "Nothing is recorded about how it differs from one fresh process to the next.")
+
+
+def _bracketed(scenario: str, throughput: Mapping[str, Any] | None, trials: int | None) -> int | None:
+    """Over how many trials a server's rate meets its limit; 0 where that is not told, None for any other figure.
+
+    Such a rate needs no interval beside it: it met the limit by the upper bound of its percentile, over all trials, and the
+    truth lies between it and the lowest rate that missed.
+    """
+    if scenario != "server" or throughput is None or None in (throughput.get("value"), throughput.get("low")):
+        return None
+    return trials or 0
 
 
 def _compared(fidelity: Mapping[str, Any]) -> bool:

@@ -74,3 +74,8 @@ def test_bounds_that_do_not_hold_the_value_are_none(low: object, high: object) -
     spread = open_spread({"value": 1.0, "low": low, "high": high, "method": METHOD})
     assert spread is not None
     assert (spread.value, spread.low, spread.high, spread.kind) == (1.0, None, None, "none")
+
+
+def test_a_count_of_trials_without_an_end_is_none() -> None:
+    spread = open_spread({"value": 1.0, "low": 1.0, "high": 1.0, "method": f"range of {'9' * 5000} trials"})
+    assert spread is not None and spread.kind == "none"

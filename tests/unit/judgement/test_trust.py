@@ -21,13 +21,14 @@ from harness.records import (
     Latency,
     Measurement,
     Quantile,
+    Sampling,
     Source,
     Trial,
 )
 
 MakeRow = Callable[..., ResultRow]
 SURE = {"value": 50.0, "low": 49.0, "high": 51.0, "method": "floor(n p), 95 % interval of the median over 9 trials"}
-RANGED = {"value": 50.0, "low": 49.0, "high": 51.0, "method": "floor(n p), range of 3 trials"}
+RANGED: dict[str, Any] = {"value": 50.0, "low": 49.0, "high": 51.0, "method": "floor(n p), range of 3 trials"}
 ALONE = {"value": 50.0, "low": 49.0, "high": 51.0, "method": "floor(n p), 95 % interval within one trial, 9 of 10"}
 SOUND: dict[str, Any] = {
     "quantiles": {"p50": SURE}, "trials": 9, "accuracy": {"gate": "passed"}, "accuracy_value": 0.8,
@@ -114,6 +115,56 @@ def test_throughput_carries_a_row_without_latency(make_row: MakeRow) -> None:
     sure = {"value": 20.0, "low": 19.0, "high": 21.0, "method": "95 % interval of the median over 6 trials"}
     assert trust_of_row(make_row(**offline, throughput=sure)).grade == "A"
     assert codes(make_row(**offline, throughput=None)) == [("no_spread", 2)]
+
+
+# As harness.runner.scenario_figures writes them: of the rate that meets the limit, and of a percentile at it.
+MET: dict[str, Any] = {"value": 63.0, "low": 63.0, "high": 80.0, "reason": None,
+       "method": "highest rate at which p99 keeps 15 ms; high is the lowest that misses it"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("throughput", "trials", "expected"),
+    [
+        (MET, 3, []),
+        (MET, 1, [("one_trial", 2)]),
+        (MET, None, []),
+        ({**MET, "high": None}, 3, []),  # no rate missed it
+        ({**MET, "low": None, "high": None}, 3, [("no_spread", 2)]),
+        ({"value": None, "reason": "no rate meets it"}, 3, [("range_only", 1)]),
+        ({"value": None, "reason": "no rate meets it"}, 1, [("one_trial", 2)]),
+    ],
+)
+def test_a_server_s_rate_stands_between_the_rates_that_were_offered(
+    make_row: MakeRow, throughput: dict[str, Any], trials: int | None, expected: list[tuple[str, int]]
+) -> None:
+    held = f"bounds hold the range of {trials} trials and the 95 % interval of 900 independent samples"
+    p50 = {
+        "value": 5.0,
+        "low": 4.9,
+        "high": 5.1,
+        "method": f"floor(n p) of all trials together; {held}, 1 unit measured",
+    }
+    row = make_row(
+        **{**SOUND, "scenario": "server", "quantiles": {"p50": p50}, "p50_ms": 5.0, "trials": trials or 3},
+        throughput=throughput, throughput_per_s=throughput["value"], sampling={"trials": trials} if trials else None,
+    )  # fmt: skip
+    assert codes(row) == expected
+
+
+def test_a_server_s_record_and_its_row_are_graded_alike(make_row: MakeRow) -> None:
+    case = Case("w", None, None, "fp32", "fp32", "onnxruntime", "cpu", "cpu", "server")
+    record = Measurement(
+        "m", case, case.key, "ok", effective=Effective("cpu", precision="fp32", runtime_version="1.32"),
+        throughput_per_s=63.0, throughput=Quantile(**MET), trials=(Trial("t", "timing", "ok"),),
+        sampling=Sampling(1, "capacity", "fixed", "x"), fidelity=Fidelity("fp32", cosine=0.9999),
+    )  # fmt: skip
+    row = make_row(
+        scenario="server", p50_ms=None, throughput_per_s=63.0, throughput=MET, sampling={"trials": 1},
+        fidelity={"cosine": 0.9999}, environment_digest="e" * 64,
+    )  # fmt: skip
+    found = trust_of_measurement(record, Source("measured", "weighbridge"), Environment({"cpu": "x"}, {}))
+    assert found == trust_of_row(row)
+    assert [doubt.code for doubt in found.doubts] == ["one_trial"]
 
 
 def test_a_cold_start_needs_no_window(make_row: MakeRow) -> None:
