@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 import streamlit as st
 
-from dashboard import address, data
+from dashboard import address
 from dashboard.course_charts import cold_start_chart, over_time_charts
 from dashboard.limits import highest, sweeps_with
 from dashboard.load_charts import MEETS, rate_curve_chart, sweep_chart
 from dashboard.tables import grid_frame
 from dashboard.trial_grids import rates_grid
-from dashboard.wording import number, plain
+from dashboard.wording import bounds, number, plain
 from db.queries import ResultRow
 from harness.judgement.rate_curve import PERCENTILES
+from harness.judgement.spread import open_number, open_spread
 
 
-def scenario_sections(view: data.View, row: ResultRow, rows: Sequence[ResultRow]) -> None:
+def scenario_sections(row: ResultRow, rows: Sequence[ResultRow]) -> None:
     """What the row's scenario is about, each with its picture and its answer in words."""
     if row.rate_curve:
         _rates(row)
     if row.over_time:
         _over_time(row)
     if row.scenario == "duty_cycle":
-        _idleness(view, row)
+        _idleness(row)
     if row.scenario == "cold_start":
         _cold_starts(row, rows)
     _sweeps(row, rows)
@@ -103,21 +103,29 @@ def _over_time(row: ResultRow) -> None:
         st.caption(plain(over_time.get("reason") or "No drift is recorded."))
 
 
-def _idleness(view: data.View, row: ResultRow) -> None:
+def _idleness(row: ResultRow) -> None:
     """What a pause before each request costs: sleeping cores and idle clocks."""
     st.subheader("Answers after a pause", anchor=False)
-    busy = data.samples(view.key, view.version, row.measurement_id, "back_to_back_ns")
-    period = row.scenario_parameters.get("period_s")
-    if not busy.size or row.p50_ms is None or not isinstance(period, (int, float)):
-        st.caption("No requests without a pause are kept beside it, so what the pause costs cannot be told.")
+    recorded = (row.thermal or {}).get("idle_penalty")
+    penalty = open_spread(recorded)
+    if penalty is None or not isinstance(recorded, Mapping):
+        st.caption("No requests without a pause are recorded beside it, so what the pause costs cannot be told.")
         return
-    steady_ms = float(np.median(busy)) / 1e6
+    period, busy = (open_number(found) for found in (row.scenario_parameters.get("period_s"),
+                                                     recorded.get("back_to_back_p50_ms")))  # fmt: skip
     cards = st.columns(3)
-    cards[0].metric(f"p50, one request every {number(period)} s (ms)", number(row.p50_ms), border=True)
-    cards[1].metric("Median without a pause (ms)", number(steady_ms), border=True)
-    cards[2].metric("Idle penalty", f"{number(row.p50_ms / steady_ms)} ×", border=True)
+    every = f"p50, one request every {number(period)} s (ms)" if period is not None else "p50 after a pause (ms)"
+    cards[0].metric(every, number(row.p50_ms, "none"), border=True)
+    cards[1].metric("Median without a pause (ms)", number(busy, "not recorded"), border=True)
+    sure = {"interval": "95 % interval "}.get(penalty.kind, "") + bounds(penalty)
+    cards[2].metric(
+        "Idle penalty", f"{number(penalty.value)} ×", sure or None, delta_color="off", delta_arrow="off", border=True
+    )
+    method = recorded.get("method")
+    told = f" As recorded: {plain(method)}." if isinstance(method, str) and method else ""
     st.caption(
-        "The penalty is the median after a pause over the median of requests back to back, in the same processes."
+        "The penalty is the median after a pause over the median of requests back to back, in each process, and then the "
+        f"median over the processes.{told}"
     )
 
 

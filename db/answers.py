@@ -142,6 +142,7 @@ class ResultRow:
     sampling: dict[str, Any] | None = None  # records.Sampling
     rate_curve: dict[str, Any] | None = None  # records.RateCurve
     over_time: dict[str, Any] | None = None  # records.OverTime
+    thermal: dict[str, Any] | None = None  # of a duty cycle: "idle_penalty"; no shape is promised
     self_cost: dict[str, Any] | None = None  # records.SelfCost of the run
 
 

@@ -113,6 +113,7 @@ _COLUMNS = (
     Measurement.sampling,
     Measurement.rate_curve,
     Measurement.over_time,
+    Measurement.thermal,
     RunHarness.self_cost,
     Measurement.flags,
     Suite.name.label("suite"),

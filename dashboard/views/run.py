@@ -125,7 +125,7 @@ def _measurement(view: data.View, detail: RunDetail, row: ResultRow) -> None:
             _table(doubts_grid(trust).without_empty())
             st.caption("Weights add up: 0 is A, 1 or 2 B, 3 or 4 C, 5 or 6 D, more E. F is no number to use.")
     _pictures(view, row)
-    scenario_sections(view, row, detail.rows)
+    scenario_sections(row, detail.rows)
     st.subheader("How it was sampled", anchor=False)
     _table(sampling_grid(row, trials))
     st.subheader("Where each number comes from", anchor=False)

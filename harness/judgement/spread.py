@@ -69,7 +69,7 @@ def open_spread(document: object) -> Spread | None:
     """Read a `Quantile` in a part of a record that promises no shape; None where it is no such thing."""
     if not isinstance(document, Mapping):
         return None
-    value, low, high = (_finite(document.get(name)) for name in ("value", "low", "high"))
+    value, low, high = (open_number(document.get(name)) for name in ("value", "low", "high"))
     if value is None:
         return None
     if low is None or high is None or not low <= value <= high:
@@ -77,7 +77,8 @@ def open_spread(document: object) -> Spread | None:
     return spread_of({"value": value, "low": low, "high": high, "method": document.get("method")})
 
 
-def _finite(value: object) -> float | None:
+def open_number(value: object) -> float | None:
+    """Read a number in such a part; None where it is none, or none that can be reckoned with."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

@@ -158,7 +158,10 @@ def test_cold_starts_stand_beside_each_other(run_page: OpenPage) -> None:
 
 
 def test_the_idle_penalty_is_over_requests_without_a_pause(run_page: OpenPage) -> None:
-    assert metric(run_page(scenario="duty_cycle"), "Idle penalty") == "1.60 ×"
+    app = run_page(scenario="duty_cycle")
+    assert metric(app, "Idle penalty") == "1.60 ×"
+    assert metric(app, "Median without a pause") == "10.0"
+    assert "95 % interval 1.52 to 1.68" in shown(app)
 
 
 def test_a_sweep_names_its_knee_and_its_cliff(run_page: OpenPage) -> None:
