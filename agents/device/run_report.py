@@ -187,9 +187,29 @@ def print_table(run: Run) -> None:
         )
         why = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
         console.print(Text(f"{len(wide)} cases are less sure than was asked for ({why})."), soft_wrap=True)
+    for line in blank_percentiles(run.measurements):
+        console.print(Text(line), soft_wrap=True)
     if any(row[COLUMNS.index("status")] == UNSTEADY for row in rows):
         words = "Unsteady: the medians of a case's trials lie far apart. Is the machine busy, or its clock not steady?"
         console.print(Text(words), soft_wrap=True)
+
+
+def blank_percentiles(measurements: Iterable[Measurement]) -> list[str]:
+    """Return why cells of a percentile's column are empty though there is a latency: a line for each column and reason."""
+    from harness.judgement.summary import PER_MILLE, samples_needed  # numpy, which a table without a run does not need
+
+    measured = [m.latency_ms for m in measurements if m.status == "ok" and m.latency_ms is not None]
+    lines = []
+    for name in ("p50", "p99"):
+        needed = f"it takes {samples_needed(PER_MILLE[name])} independent samples"
+        reasons = [
+            q.reason or "no reason is recorded" for q in (getattr(one, name) for one in measured) if q.value is None
+        ]
+        counted = Counter(needed if reason.startswith("too few") else reason for reason in reasons)
+        for why, count in counted.most_common():
+            where = f" in {count} of {len(measured)} cases" if len(measured) > 1 else ""
+            lines.append(f"No {name}{where}: {why}; see `weigh results --json`.")
+    return lines
 
 
 def plain_table(title: str, columns: Sequence[str], right: Iterable[str]) -> Table:

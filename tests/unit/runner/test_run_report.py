@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.device.run_report import COLUMNS, complaints, print_table, table_rows
+from agents.device.run_report import COLUMNS, blank_percentiles, complaints, print_table, table_rows
 from harness.records import (
     Accuracy,
     Case,
@@ -171,3 +171,31 @@ def test_a_cold_start_says_when_the_first_answer_came() -> None:
     cold = ColdStart(process=50.0, import_=100.0, load=200.0, compile=None, first_inference=30.0)
     (row,) = table_rows([replace(one, case=case, latency_ms=None, cold_start_ms=cold)])
     assert row[COLUMNS.index("reason")] == "the first answer came after 380.0 ms (cold file)"
+
+
+def test_an_empty_percentile_is_explained_once(capsys: pytest.CaptureFixture[str]) -> None:
+    one = measurement()
+    assert one.latency_ms is not None
+    full = replace(one, latency_ms=replace(one.latency_ms, p99=Quantile(0.06)))
+    unlike = Quantile(None, reason="the trials are too short and too unlike for this percentile")
+    other = replace(one, latency_ms=replace(one.latency_ms, p99=unlike))
+    offline = replace(one, latency_ms=None)
+    assert blank_percentiles([full, offline, measurement(status="failed")]) == []
+    # By hand: 0.99^367 = 0.0250102 and 0.99^368 = 0.0247601, so 368 is the least with 0.99^n <= 0.025.
+    line = "No p99: it takes 368 independent samples; see `weigh results --json`."
+    assert blank_percentiles([one, offline]) == [line]
+    assert blank_percentiles([one, one, other, full]) == [
+        "No p99 in 2 of 4 cases: it takes 368 independent samples; see `weigh results --json`.",
+        f"No p99 in 1 of 4 cases: {unlike.reason}; see `weigh results --json`.",
+    ]
+    print_table(run_of(one))
+    assert line in capsys.readouterr().out
+
+
+def test_the_first_answer_told_is_the_recorded_median_of_the_starts() -> None:
+    one = measurement()
+    case = replace(one.case, scenario="cold_start", scenario_parameters={"file_cache": "cold", "compile_cache": "off"})
+    told = {"first_answer": {"value": 390.0, "low": 350.0, "high": 420.0, "method": "95 % interval"}}
+    cold = ColdStart(process=50.0, import_=100.0, load=200.0, compile=None, first_inference=30.0, intervals=told)
+    (row,) = table_rows([replace(one, case=case, latency_ms=None, cold_start_ms=cold)])
+    assert row[COLUMNS.index("reason")] == "the first answer came after 390.0 ms (cold file)"
