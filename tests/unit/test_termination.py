@@ -12,10 +12,14 @@ from agents.device.termination import terminated_like_ctrl_c
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_each_signal_is_an_interrupt_inside_and_what_it_was_outside(number: signal.Signals) -> None:
-    before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), terminated_like_ctrl_c():
-        signal.raise_signal(number)
-    assert signal.getsignal(number) is before
+    usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    outside = signal.signal(number, usual)  # under nohup a hang-up is ignored, and would stay so
+    try:
+        with pytest.raises(KeyboardInterrupt), terminated_like_ctrl_c():
+            signal.raise_signal(number)
+        assert signal.getsignal(number) is usual
+    finally:
+        signal.signal(number, outside)
 
 
 def test_an_ignored_hang_up_stays_ignored() -> None:

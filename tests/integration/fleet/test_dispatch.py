@@ -363,7 +363,7 @@ def test_models_and_data_travel_and_a_real_suite_is_measured(enrolled, weigh, st
     found = json.loads(weigh("results", "--json").stdout)
     (row,) = found
     assert (row["status"], row["case"]["workload"], row["device"]["name"]) == ("ok", "basic-pitch", "pi5"), row
-    assert row["latency_ms"]["p50"]["value"] > 0
+    assert row["latency_ms"]["mean"] > 0  # of too few samples for a percentile
     sent = [path for path in (device.root / "cache" / "sha256").rglob("*") if path.is_file()]
     assert sent
     assert not list((device.root / "state" / "runs").glob("*"))  # nothing of the run is left there

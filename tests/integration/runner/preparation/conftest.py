@@ -21,7 +21,8 @@ FILES = {
 QUIET = {**FILES, f"{POLICY}/scaling_governor": "performance", "proc/sys/kernel/nmi_watchdog": "0"}
 # The product's own command, on another root than "/".
 WEIGH_ON = """
-import sys
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup, which ignores it
 from pathlib import Path
 from harness.preparation import repairing
 repairing.ROOT = Path(sys.argv.pop(1))
