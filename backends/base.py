@@ -136,7 +136,7 @@ class Session(Protocol):
         ...
 
     def done_within(self, timeout_s: float) -> int | None:
-        """As `next_done`, but give up after so many seconds: None. A loop that must start the next request in time asks this.
+        """As `next_done`, but give up after so many seconds: None. For a loop that must start the next request in time.
 
         A request that failed may only be told by `next_done`.
         """

@@ -69,7 +69,9 @@ def _row(group: Sequence[Measurement], several_threads: bool) -> tuple[str, ...]
         trust_of_measurement(first, MEASURED).grade if first.status == "ok" else "",
         UNSTEADY if first.status == "ok" and _unsteady(first) else first.status,
         first.reason
-        or "; ".join([*_first_answer(first), *(f.message for f in first.flags if f.code == RANDOM_INPUTS)]),
+        or "; ".join(
+            [*_first_answer(first), *_no_rate(first), *(f.message for f in first.flags if f.code == RANDOM_INPUTS)]
+        ),
     )
 
 
@@ -105,6 +107,12 @@ def _first_answer(measurement: Measurement) -> list[str]:
     return [
         f"the first answer came after {_number(found.value)} ms ({' '.join(parameters_in_words(measurement.case))})"
     ]
+
+
+def _no_rate(measurement: Measurement) -> list[str]:
+    """Why a server case names no rate: beside the empty cell, what was missing."""
+    curve = measurement.rate_curve
+    return [curve.reason.rstrip(".")] if curve is not None and curve.highest_met_per_s is None and curve.reason else []
 
 
 def _unsteady(measurement: Measurement) -> bool:

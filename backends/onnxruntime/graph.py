@@ -19,7 +19,8 @@ Dimension = int | str | None
 
 FLOAT_TYPES = {1: "fp32", 10: "fp16", 11: "fp64", 16: "bf16"}  # TensorProto.DataType
 QUANTISED = ("QLinear", "Integer", "DequantizeLinear", "DynamicQuantize", "QGemm", "QAttention")
-FEW_BIT_WEIGHTS = "MatMulNBits"  # its kernel multiplies in fp32 or in int8, by an attribute and by what the processor can
+# Its kernel multiplies in fp32 or in int8, by an attribute and by what the processor can.
+FEW_BIT_WEIGHTS = "MatMulNBits"
 
 MOST_NESTED = 16  # graphs inside graphs; deeper ones are left to onnxruntime
 

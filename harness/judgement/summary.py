@@ -68,11 +68,16 @@ def summarise_latency(trials: Sequence[Samples], confidence: float = CONFIDENCE)
     pooled = np.sort(np.concatenate(ordered))
     quantiles: dict[str, Quantile] = {}
     before = 0.0
+    refused: str | None = None
     for name, per_mille in PER_MILLE.items():
         found = _quantile(pooled, held, ordered, per_mille, confidence)
         if found.value is not None and found.value < before:
             # Trials too short to carry it themselves, of very different lengths: the pool then speaks of other trials.
             found = Quantile(None, reason="the trials are too short and too unlike for this percentile")
+        elif found.value is not None and refused is not None:
+            # Where the samples hang together so much that the middle is not known, the tail is not either.
+            found = Quantile(None, reason=f"the samples do not carry {refused}, which takes fewer")
+        refused = refused or (name if found.value is None else None)
         quantiles[name] = found
         before = max(before, found.value or 0.0)
     return Latency(

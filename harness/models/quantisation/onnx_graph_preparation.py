@@ -87,7 +87,9 @@ def silenced() -> Iterator[None]:
     logging.disable(logging.WARNING)
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, where a range is no number: said as an error later
+            warnings.simplefilter(
+                "ignore", RuntimeWarning
+            )  # numpy's, where a range is no number: said as an error later
             yield
     finally:
         logging.disable(level)

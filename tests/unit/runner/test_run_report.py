@@ -19,6 +19,7 @@ from harness.records import (
     Measurement,
     MeasurementStatus,
     Quantile,
+    RateCurve,
     Run,
     Sampling,
     Source,
@@ -199,3 +200,11 @@ def test_the_first_answer_told_is_the_recorded_median_of_the_starts() -> None:
     cold = ColdStart(process=50.0, import_=100.0, load=200.0, compile=None, first_inference=30.0, intervals=told)
     (row,) = table_rows([replace(one, case=case, latency_ms=None, cold_start_ms=cold)])
     assert row[COLUMNS.index("reason")] == "the first answer came after 390.0 ms (cold file)"
+
+
+def test_a_server_without_a_rate_says_why() -> None:
+    one = measurement()
+    case = replace(one.case, scenario="server", scenario_parameters={"limit_ms": 15.0, "percentile": 99})
+    curve = RateCurve((), limit_ms=15.0, reason="At no rate is it sure that p99 keeps 15 ms.")
+    (row,) = table_rows([replace(one, case=case, throughput_per_s=None, rate_curve=curve)])
+    assert "At no rate is it sure that p99 keeps 15 ms" in row

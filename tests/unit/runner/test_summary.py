@@ -168,3 +168,15 @@ def test_of_many_trials_the_middle_half_must_agree() -> None:
     half_apart = [nanoseconds(10.0)] * 4 + [nanoseconds(20.0)] * 4
     (flag,) = stability_flags(half_apart)
     assert "Half of the medians of 8 trials lie 67% apart" in flag.message
+
+
+def test_where_the_middle_is_not_carried_the_tail_is_not_given_either() -> None:
+    """One slow change of pace: the middle is as good as four samples, though single slow queries come at random."""
+    rng = np.random.default_rng(7)
+    pace = np.repeat([3_000_000, 10_000_000], 4000)
+    samples = (pace + rng.integers(0, 1000, len(pace))).astype(np.int64)
+    samples[rng.choice(len(samples), 80, replace=False)] += 50_000_000
+    latency = summarise_latency([samples])
+    assert latency is not None
+    assert latency.p50.value is None and "independent" in (latency.p50.reason or "")
+    assert latency.p99.value is None and latency.p99_9.value is None
