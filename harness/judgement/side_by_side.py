@@ -112,7 +112,8 @@ def sentence(compared: SideBySide, row: ComparableRow, names: Names = ("A", "B")
     if compared.metric == "energy":
         said = f"{a} takes {value:.3g} times the energy of {b} for one inference"
     elif compared.metric == "accuracy":
-        said = f"{a} has {value:.3g} times the accuracy of {b} ({row.accuracy_metric or 'accuracy'})"
+        share = f"{value:.3g} times" if value != 1 else "exactly"
+        said = f"{a} has {share} the accuracy of {b} ({row.accuracy_metric or 'accuracy'})"
     elif compared.metric == "throughput":
         said = f"{a} has {value:.3g} times the throughput of {b}"
     else:
