@@ -44,10 +44,13 @@ def ratio(value: float | None) -> str:
 
 
 def ratio_words(value: float | None, judged: SideBySide | None) -> str:
-    """A ratio with its interval: "0.757 × (0.735 to 0.781)"; what shows no difference says so."""
+    """A ratio with its interval: "0.757 × (0.735 to 0.781)"; what shows no difference says so.
+
+    A ratio of exactly one is that of the baseline to itself, of which there is nothing to say.
+    """
     text = ratio(value)
     interval = judged.ratio if judged is not None else None
-    if not text or interval is None or interval.low is None or interval.high is None or judged is None:
+    if not text or value == 1 or interval is None or interval.low is None or interval.high is None or judged is None:
         return text
     same = ", no difference shown" if judged.difference == "not_shown" else ""
     return f"{text} ({number(interval.low)} to {number(interval.high)}){same}"
