@@ -25,6 +25,7 @@ NUMBERS = COLUMNS[5:10]
 SPARSE = ("within", "accuracy")  # columns that are left out where no case has them
 MEASURED = Source("measured", "weighbridge")
 UNSTEADY = "ok, unsteady"
+GATE_FAILED = "gate failed"  # a valid number of a model that answers too badly to win anything
 QUIET = ("unsupported", "skipped")  # no case of its own row: one line for all that share the reason
 
 
@@ -67,7 +68,7 @@ def _row(group: Sequence[Measurement], several_threads: bool) -> tuple[str, ...]
         _within(first),
         f"{accuracy.value:.1%}" if accuracy is not None and accuracy.value is not None else "",
         trust_of_measurement(first, MEASURED).grade if first.status == "ok" else "",
-        UNSTEADY if first.status == "ok" and _unsteady(first) else first.status,
+        _status(first),
         first.reason
         or "; ".join(
             [*_first_answer(first), *_no_rate(first), *(f.message for f in first.flags if f.code == RANDOM_INPUTS)]
@@ -113,6 +114,14 @@ def _no_rate(measurement: Measurement) -> list[str]:
     """Why a server case names no rate: beside the empty cell, what was missing."""
     curve = measurement.rate_curve
     return [curve.reason.rstrip(".")] if curve is not None and curve.highest_met_per_s is None and curve.reason else []
+
+
+def _status(measurement: Measurement) -> str:
+    if measurement.status != "ok":
+        return measurement.status
+    if measurement.accuracy is not None and measurement.accuracy.gate == "failed":
+        return GATE_FAILED
+    return UNSTEADY if _unsteady(measurement) else "ok"
 
 
 def _unsteady(measurement: Measurement) -> bool:
