@@ -212,6 +212,6 @@ def test_a_server_without_a_rate_says_why() -> None:
 
 def test_a_model_that_failed_its_gate_is_not_plainly_ok() -> None:
     broken = replace(measurement(), accuracy=Accuracy("top1", 0.283, relative=0.327, gate="failed", samples=113))
-    sound = replace(measurement(), accuracy=Accuracy("top1", 0.867, relative=1.0, gate="passed", samples=113))
+    sound = replace(measurement("x"), accuracy=Accuracy("top1", 0.867, relative=1.0, gate="passed", samples=113))
     status = COLUMNS.index("status")
     assert [row[status] for row in table_rows([broken, sound])] == ["gate failed", "ok"]
